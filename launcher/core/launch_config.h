@@ -1,0 +1,49 @@
+// The validated configuration of one agent: everything below reads it, nothing edits it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/core/membership.h"
+
+namespace ddp::launcher {
+
+using rendezvous::Duration;
+using rendezvous::Endpoint;
+using rendezvous::NodeLimits;
+
+// The environment as a value: name -> value, ordered.
+using Environment = std::map<std::string, std::string>;
+
+enum class ProgramKind : std::uint8_t {
+  python_script,  // PYTHON_EXEC or python3, "-u", script, args
+  python_module,  // … "-u", "-m", module, args
+  executable,     // the program itself, found by PATH
+};
+
+struct LaunchConfig {
+  ProgramKind kind = ProgramKind::executable;
+  std::string program;
+  std::vector<std::string> arguments;  // byte for byte as given
+
+  std::int32_t workers = 1;  // --nproc-per-node, resolved to a number
+  NodeLimits nodes;
+  std::int32_t node_rank = 0;
+  bool standalone = false;
+  std::string run_id = "none";
+  std::string role = "default";
+  std::int32_t max_restarts = 0;
+
+  std::string master_addr = "127.0.0.1";
+  std::optional<rendezvous::Port> master_port;  // absent: a fresh port, one node only
+  std::string local_addr;                       // empty: found out
+
+  Duration shutdown_timeout = std::chrono::seconds(30);
+  Duration join_timeout = std::chrono::seconds(600);
+  bool verbose = false;
+};
+
+}  // namespace ddp::launcher

@@ -1,0 +1,46 @@
+// How workers are brought to an end: a signal to each, a grace period, then SIGKILL to all that is
+// theirs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/core/membership.h"
+#include "rendezvous/core/time.h"
+
+namespace ddp::launcher {
+
+struct SendSignal {
+  rendezvous::LocalRank local_rank;
+  std::int32_t signal;
+};  // to the worker's own process
+struct SendKill {
+  rendezvous::LocalRank local_rank;
+};  // to everything of the worker's
+using StopEffect = std::variant<SendSignal, SendKill>;
+
+class StopLadder {
+ public:
+  explicit StopLadder(rendezvous::Duration grace);
+
+  // `signal` first (then SIGCONT, so that a stopped worker can act on it), SIGKILL after the grace
+  // period.
+  [[nodiscard]] std::vector<StopEffect> begin(const std::vector<rendezvous::LocalRank>& alive,
+                                              std::int32_t signal, rendezvous::Instant now);
+  // Asked twice (a second Ctrl-C): SIGKILL at once to those still alive.
+  [[nodiscard]] std::vector<StopEffect> hurry();
+  void exited(rendezvous::LocalRank local_rank);
+  [[nodiscard]] std::vector<StopEffect> on_time(rendezvous::Instant now);
+  [[nodiscard]] std::optional<rendezvous::Instant> next_deadline() const;
+  [[nodiscard]] bool active() const;
+
+ private:
+  rendezvous::Duration grace_;
+  std::vector<rendezvous::LocalRank> alive_;
+  std::optional<rendezvous::Instant> kill_at_;
+  bool active_ = false;
+};
+
+}  // namespace ddp::launcher
