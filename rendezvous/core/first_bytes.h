@@ -1,0 +1,29 @@
+// Which protocol a connection speaks, told from its first bytes (PROTOCOL.md, "One port, several
+// protocols").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace ddp::rendezvous {
+
+inline constexpr std::string_view kAgentMagic = "ddpagent";
+
+enum class Protocol : std::uint8_t {
+  undecided,   // too few bytes yet; never waits for more than it needs
+  tcpstore_c,  // PyTorch 2.2 and later
+  tcpstore_a,  // PyTorch up to 2.0
+  agent,
+  http,
+  tls,
+  unknown,  // none that we know: close
+};
+
+// No more bytes than this are ever needed.
+inline constexpr std::size_t kFirstBytes = 8;
+
+// `bytes`: all that has arrived so far. Nothing is consumed.
+[[nodiscard]] Protocol recognise_protocol(std::string_view bytes);
+
+}  // namespace ddp::rendezvous
