@@ -4,114 +4,25 @@
 
 #include <optional>
 #include <string>
-#include <variant>
-#include <vector>
 
+#include "launcher/core/agent_events.h"
 #include "launcher/core/launch_config.h"
-#include "launcher/core/stop_ladder.h"
-#include "launcher/core/worker_plan.h"
+#include "launcher/core/worker_group.h"
 #include "rendezvous/core/membership.h"
 #include "rendezvous/core/time.h"
 
 namespace ddp::launcher {
 
-using rendezvous::Failure;
 using rendezvous::Instant;
-using rendezvous::LocalRank;
-using rendezvous::NodeStatus;
-using rendezvous::Order;
-using rendezvous::Placement;
-using rendezvous::RoundId;
-using rendezvous::Verdict;
 
-// ---- what can happen -------------------------------------------------------------------------
-
-struct OrderReceived {
-  Order order;
-};
-struct CoordinatorLost {
-  std::int32_t exit_code;
-  std::string reason;
-};  // the member gave up
-struct StoreOpened {
-  RoundId round;
-  Endpoint endpoint;
-};
-struct StoreFailed {
-  RoundId round;
-  std::string reason;
-};
-struct WorkersSpawned {
-  RoundId round;
-  std::vector<std::int64_t> pids;
-};                    // by local rank
-struct SpawnFailed {  // those that had been started are already killed and reaped
-  RoundId round;
-  LocalRank local_rank;
-  std::int32_t exit_code;  // 126 or 127
-  std::string reason;
-};
-struct WorkerExited {
-  RoundId round;
-  LocalRank local_rank;
-  std::int32_t exit_code = -1;  // -1 if killed by `signal`
-  std::int32_t signal = 0;
-  bool core_dumped = false;
-  std::string message;  // from the worker's error file, empty if it wrote none
-};
-struct RemainsGone {
-  RoundId round;
-};  // after SweepRemains: nothing of the round is alive on this node
-struct SignalReceived {
-  std::int32_t signal;
-};
-struct GuardianLost {};
-
-using AgentEvent =
-    std::variant<OrderReceived, CoordinatorLost, StoreOpened, StoreFailed, WorkersSpawned,
-                 SpawnFailed, WorkerExited, RemainsGone, SignalReceived, GuardianLost>;
-
-// ---- what to do ------------------------------------------------------------------------------
-
-struct ReportStatus {
-  NodeStatus status;
-};  // to the coordinator, by the member
-struct OpenStore {
-  RoundId round;
-};                     // a new, empty map; answered by StoreOpened or StoreFailed
-struct CloseStore {};  // every store of this agent
-struct SpawnWorkers {
-  RoundId round;
-  std::vector<WorkerPlan> plans;
-};
-struct SignalWorker {
-  LocalRank local_rank;
-  std::int32_t signal;
-};  // the worker's own process only
-struct KillWorker {
-  LocalRank local_rank;
-};  // everything of the worker's
-struct SweepRemains {
-  RoundId round;
-};  // kill and reap what workers left behind; answered by RemainsGone
-struct PublishDeath {
-  Failure failure;
-};            // to survivors' control page and store, before anyone is stopped
-struct Say {  // one line for people, on stderr
-  enum class Level : std::uint8_t { note, warning, error } level;
-  std::string text;
-};
-struct ExitAgent {
-  std::int32_t exit_code;
-  std::optional<Verdict> verdict;
-};
-
-using AgentEffect = std::variant<ReportStatus, OpenStore, CloseStore, SpawnWorkers, SignalWorker,
-                                 KillWorker, SweepRemains, PublishDeath, Say, ExitAgent>;
-using AgentEffects = std::vector<AgentEffect>;
-
+// Level-triggered: it compares what is wanted (newest order, an ending) with what is, and asks for
+// the difference; an order that is repeated asks for nothing.
 class Agent {
  public:
+  // How long an agent that was interrupted, and has nothing left alive, waits to hear from the
+  // coordinator before it leaves by itself.
+  static constexpr Duration kLeavePatience = std::chrono::seconds(5);
+
   // `base_environment` is the agent's own; workers inherit it.
   Agent(LaunchConfig config, std::string host, rendezvous::NodeId node,
         Environment base_environment);
@@ -119,6 +30,75 @@ class Agent {
   [[nodiscard]] AgentEffects handle(const AgentEvent& event, Instant now);
   [[nodiscard]] AgentEffects on_time(Instant now);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
+
+  // What ReportStatus would say now; the age of a failure grows with `now`.
+  [[nodiscard]] NodeStatus status(Instant now) const;
+
+ private:
+  // A round that we were told of and have not entered yet; `stopped`: told to stop it before that.
+  struct NextRound {
+    Placement placement;
+    bool stopped = false;
+  };
+  // Why this agent will exit without waiting for the job's end.
+  struct Ending {
+    std::int32_t exit_code;
+    std::string reason;     // said at exit if no verdict is held
+    Duration patience{};    // how long the coordinator may take to answer once nothing is left
+    std::int32_t signal{};  // that interrupted us, 0 if none did
+  };
+
+  void on(const OrderReceived& event, Instant now, AgentEffects& effects);
+  void on(const CoordinatorLost& event, Instant now, AgentEffects& effects);
+  void on(const StoreOpened& event, Instant now, AgentEffects& effects);
+  void on(const StoreFailed& event, Instant now, AgentEffects& effects);
+  void on(const WorkersSpawned& event, Instant now, AgentEffects& effects);
+  void on(const SpawnFailed& event, Instant now, AgentEffects& effects);
+  void on(const WorkerExited& event, Instant now, AgentEffects& effects);
+  void on(const RemainsGone& event, Instant now, AgentEffects& effects);
+  void on(const SignalReceived& event, Instant now, AgentEffects& effects);
+  void on(const GuardianLost& event, Instant now, AgentEffects& effects);
+
+  void obey(const rendezvous::Wait& order, Instant now, AgentEffects& effects);
+  void obey(const rendezvous::Run& order, Instant now, AgentEffects& effects);
+  void obey(const rendezvous::Stop& order, Instant now, AgentEffects& effects);
+  void obey(const rendezvous::Close& order, Instant now, AgentEffects& effects);
+  void obey(const rendezvous::Leave& order, Instant now, AgentEffects& effects);
+  void obey(const rendezvous::Refuse& order, Instant now, AgentEffects& effects);
+
+  void reconcile(Instant now, AgentEffects& effects);
+  void enter_next_round(Instant now, AgentEffects& effects);
+  void prepare_round(AgentEffects& effects);
+  void report(Instant now, AgentEffects& effects);
+  void leave_if_done(Instant now, AgentEffects& effects);
+  void exit(AgentEffects& effects);
+  void say_restart(const Placement& placement, AgentEffects& effects);
+  [[nodiscard]] bool in_round(const RoundId& round) const;
+  [[nodiscard]] bool nothing_left() const;
+  [[nodiscard]] bool leaving() const;
+
+  LaunchConfig config_;
+  std::string host_;
+  rendezvous::NodeId node_;
+  Environment base_environment_;
+
+  std::optional<WorkerGroup> group_;  // the round we are in; kept when it is over
+  std::optional<NextRound> next_;
+  std::optional<Endpoint> store_;            // of the round we are in, once it is open
+  bool store_requested_ = false;             // for the round we are in
+  bool store_held_ = false;                  // some store of ours may be open
+  std::optional<DatedFailure> own_failure_;  // interrupted or launcher_failed: not a worker's
+
+  std::optional<Verdict> verdict_;  // the first one that we are told is binding
+  bool told_to_leave_ = false;
+  std::optional<Ending> ending_;
+  std::optional<Instant> gone_since_;    // nothing left alive, and an ending is set
+  std::optional<Instant> last_order_;    // when the coordinator was last heard
+  std::optional<Failure> last_failure_;  // known cause of the last stop, for people
+  std::string waiting_for_;
+  std::int32_t restart_count_ = 0;
+  NodeStatus reported_;  // the member starts out with an idle status too
+  bool exited_ = false;
 };
 
 }  // namespace ddp::launcher

@@ -26,7 +26,7 @@ class StopLadder {
   explicit StopLadder(rendezvous::Duration grace);
 
   // `signal` first (then SIGCONT, so that a stopped worker can act on it), SIGKILL after the grace
-  // period.
+  // period. Begun again while active (another signal is passed on): the period is not prolonged.
   [[nodiscard]] std::vector<StopEffect> begin(const std::vector<rendezvous::LocalRank>& alive,
                                               std::int32_t signal, rendezvous::Instant now);
   // Asked twice (a second Ctrl-C): SIGKILL at once to those still alive.
@@ -41,6 +41,7 @@ class StopLadder {
   std::vector<rendezvous::LocalRank> alive_;
   std::optional<rendezvous::Instant> kill_at_;
   bool active_ = false;
+  bool killed_ = false;
 };
 
 }  // namespace ddp::launcher

@@ -3,12 +3,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/core/launch_config.h"
 #include "rendezvous/core/membership.h"
 
 namespace ddp::launcher {
+
+// Added to a plan's environment by the shell, which makes the file and the descriptor.
+inline constexpr const char* kErrorFileVariable = "TORCHELASTIC_ERROR_FILE";
+inline constexpr const char* kSharedMemoryVariable = "DDP_SHM_FD";
 
 struct WorkerPlan {
   rendezvous::LocalRank local_rank;
@@ -24,5 +29,18 @@ struct WorkerPlan {
                                                    const rendezvous::NodeId& node,
                                                    const rendezvous::Placement& placement,
                                                    const Environment& base);
+
+// `${local_rank}` and `$local_rank` become the number, `$$` becomes `$`, all else stays.
+[[nodiscard]] std::string substitute_macros(std::string_view text,
+                                            rendezvous::LocalRank local_rank);
+
+// "attempt_<restarts>", with ".<m>" after the m-th round that no failure was charged for: no two
+// rounds of a job share a folder.
+[[nodiscard]] std::string attempt_folder(const rendezvous::Placement& placement);
+
+// <run_folder>/<attempt>/<local rank>/error.json
+[[nodiscard]] std::string error_file_path(const std::string& run_folder,
+                                          const rendezvous::Placement& placement,
+                                          rendezvous::LocalRank local_rank);
 
 }  // namespace ddp::launcher

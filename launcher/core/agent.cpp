@@ -1,0 +1,397 @@
+#include "launcher/core/agent.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "launcher/core/failure_text.h"
+#include "launcher/core/signal_names.h"
+
+namespace ddp::launcher {
+
+using rendezvous::FailureKind;
+using rendezvous::NodePhase;
+using Stage = WorkerGroup::Stage;
+
+Agent::Agent(LaunchConfig config, std::string host, rendezvous::NodeId node,
+             Environment base_environment)
+    : config_(std::move(config)),
+      host_(std::move(host)),
+      node_(std::move(node)),
+      base_environment_(std::move(base_environment)) {}
+
+AgentEffects Agent::handle(const AgentEvent& event, Instant now) {
+  AgentEffects effects;
+  if (!exited_) {
+    std::visit([&](const auto& happened) { on(happened, now, effects); }, event);
+    reconcile(now, effects);
+  }
+  return effects;
+}
+
+AgentEffects Agent::on_time(Instant now) {
+  AgentEffects effects;
+  if (!exited_) {
+    if (group_) {
+      group_->on_time(now, effects);
+    }
+    reconcile(now, effects);
+  }
+  return effects;
+}
+
+std::optional<Instant> Agent::next_deadline() const {
+  if (exited_) {
+    return std::nullopt;
+  }
+  if (gone_since_) {
+    return std::max(*gone_since_, last_order_.value_or(*gone_since_)) + ending_->patience;
+  }
+  return group_ ? group_->next_deadline() : std::nullopt;
+}
+
+// ---- what happened ---------------------------------------------------------------------------
+
+void Agent::on(const OrderReceived& event, Instant now, AgentEffects& effects) {
+  last_order_ = now;
+  std::visit([&](const auto& order) { obey(order, now, effects); }, event.order);
+}
+
+void Agent::on(const CoordinatorLost& event, Instant, AgentEffects&) {
+  if (!ending_) {
+    ending_ = Ending{event.exit_code, event.reason, {}, 0};
+  }
+  ending_->patience = {};  // nobody is left to be waited for
+}
+
+void Agent::on(const StoreOpened& event, Instant, AgentEffects&) {
+  if (in_round(event.round) && store_requested_) {
+    store_ = event.endpoint;
+  }
+}
+
+void Agent::on(const StoreFailed& event, Instant now, AgentEffects& effects) {
+  if (!in_round(event.round) || own_failure_ || group_->stage() != Stage::placed) {
+    return;
+  }
+  Failure failure;
+  failure.kind = FailureKind::launcher_failed;
+  failure.host = host_;
+  failure.exit_code = rendezvous::exit_code::kLauncherFailed;
+  failure.message = event.reason;
+  own_failure_ = DatedFailure{failure, now};
+  group_->stop(SIGTERM, now, effects);
+}
+
+void Agent::on(const WorkersSpawned& event, Instant now, AgentEffects& effects) {
+  if (in_round(event.round)) {
+    group_->spawned(event.pids, now, effects);
+  }
+}
+
+void Agent::on(const SpawnFailed& event, Instant now, AgentEffects& effects) {
+  if (in_round(event.round)) {
+    group_->spawn_failed(event, now, effects);
+  }
+}
+
+void Agent::on(const WorkerExited& event, Instant now, AgentEffects& effects) {
+  if (in_round(event.round)) {
+    group_->exited(event, now, effects);
+  }
+}
+
+void Agent::on(const RemainsGone& event, Instant, AgentEffects&) {
+  if (in_round(event.round)) {
+    group_->remains_gone();
+  }
+}
+
+void Agent::on(const SignalReceived& event, Instant now, AgentEffects& effects) {
+  if (ending_ && ending_->signal != 0) {  // asked twice: at once
+    ending_->patience = {};
+    if (group_) {
+      group_->kill(now, effects);
+    }
+    return;
+  }
+  const Duration patience = last_order_ && !(ending_ && ending_->patience == Duration{})
+                                ? Duration{kLeavePatience}
+                                : Duration{};
+  ending_ = Ending{rendezvous::exit_code::kSignalBase + event.signal,
+                   "interrupted by " + signal_name(event.signal), patience, event.signal};
+  next_.reset();
+  if (!verdict_) {
+    Failure failure;
+    failure.kind = FailureKind::interrupted;
+    failure.host = host_;
+    failure.signal = event.signal;
+    own_failure_ = DatedFailure{failure, now};
+  }
+  if (!group_) {
+    return;
+  }
+  const auto living = group_->alive().size();
+  if (living > 0) {
+    effects.emplace_back(Say{Say::Level::warning, signal_name(event.signal) + ": passed on to " +
+                                                      std::to_string(living) +
+                                                      (living == 1 ? " worker" : " workers") +
+                                                      "; a second one kills at once"});
+  }
+  group_->forward(event.signal, now, effects);
+}
+
+void Agent::on(const GuardianLost&, Instant now, AgentEffects& effects) {
+  const std::string reason = "its guardian process is gone (killed?)";
+  if (!own_failure_ && !verdict_) {
+    Failure failure;
+    failure.kind = FailureKind::launcher_failed;
+    failure.host = host_;
+    failure.exit_code = rendezvous::exit_code::kLauncherFailed;
+    failure.message = reason;
+    own_failure_ = DatedFailure{failure, now};
+  }
+  ending_ = Ending{rendezvous::exit_code::kLauncherFailed, reason, {}, SIGKILL};
+  next_.reset();
+  if (group_) {
+    group_->kill(now, effects);
+  }
+}
+
+// ---- what is wanted --------------------------------------------------------------------------
+
+void Agent::obey(const rendezvous::Wait& order, Instant, AgentEffects& effects) {
+  if (!leaving() && order.reason != waiting_for_) {
+    effects.emplace_back(Say{Say::Level::note, order.reason});
+  }
+  waiting_for_ = order.reason;
+}
+
+void Agent::obey(const rendezvous::Run& order, Instant, AgentEffects&) {
+  const Placement& placement = order.placement;
+  if (leaving()) {
+    return;
+  }
+  if (in_round(placement.round)) {
+    if (placement.master) {
+      group_->learn_master(*placement.master);
+    }
+    return;
+  }
+  // Rounds only go forward: the store and the workers of an older one are gone.
+  if (group_ && placement.round.number < group_->placement().round.number) {
+    return;
+  }
+  const bool stopped = next_ && next_->placement.round == placement.round && next_->stopped;
+  next_ = NextRound{placement, stopped};
+}
+
+void Agent::obey(const rendezvous::Stop& order, Instant now, AgentEffects& effects) {
+  if (in_round(order.round)) {
+    if (order.cause && !group_->stop_wanted()) {
+      last_failure_ = order.cause;
+    }
+    // An interruption is no death: workers that save their state on SIGTERM still need each other.
+    if (order.cause && order.cause->kind != FailureKind::interrupted) {
+      group_->publish(*order.cause, effects);
+    }
+    group_->stop(SIGTERM, now, effects);
+    return;
+  }
+  if (leaving() || (group_ && order.round.number < group_->placement().round.number)) {
+    return;
+  }
+  // A round that we never entered: the coordinator waits for us to say that it is over here.
+  if (next_ && next_->placement.round == order.round) {
+    next_->stopped = true;
+  } else {
+    Placement placement;
+    placement.round = order.round;
+    next_ = NextRound{placement, true};
+  }
+}
+
+void Agent::obey(const rendezvous::Close& order, Instant, AgentEffects&) {
+  if (!verdict_) {
+    verdict_ = order.verdict;
+  }
+  next_.reset();
+}
+
+void Agent::obey(const rendezvous::Leave& order, Instant, AgentEffects&) {
+  if (!verdict_) {
+    verdict_ = order.verdict;
+  }
+  next_.reset();
+  told_to_leave_ = true;
+}
+
+void Agent::obey(const rendezvous::Refuse& order, Instant, AgentEffects&) {
+  if (!ending_) {
+    ending_ = Ending{order.exit_code, order.reason, {}, 0};
+  }
+  ending_->patience = {};  // it has closed the connection
+  next_.reset();
+}
+
+// ---- the difference --------------------------------------------------------------------------
+
+bool Agent::in_round(const RoundId& round) const {
+  return group_ && group_->placement().round == round;
+}
+
+bool Agent::nothing_left() const {
+  return !group_ || group_->stage() == Stage::gone;
+}
+
+bool Agent::leaving() const {
+  return verdict_ || ending_;
+}
+
+void Agent::reconcile(Instant now, AgentEffects& effects) {
+  if (group_ && (leaving() || next_)) {
+    group_->stop(SIGTERM, now, effects);
+  }
+  if (next_ && nothing_left() && !leaving()) {
+    enter_next_round(now, effects);
+  }
+  if (group_ && group_->stage() == Stage::placed) {
+    prepare_round(effects);
+  }
+  if (group_ && group_->failure()) {
+    last_failure_ = group_->failure()->failure;
+  }
+  report(now, effects);
+  leave_if_done(now, effects);
+}
+
+void Agent::enter_next_round(Instant now, AgentEffects& effects) {
+  const NextRound next = *std::exchange(next_, std::nullopt);
+  store_.reset();
+  store_requested_ = false;
+  own_failure_.reset();
+  waiting_for_.clear();
+  if (!next.stopped) {
+    say_restart(next.placement, effects);
+  }
+  group_.emplace(next.placement, GroupSite{host_, config_.workers, config_.shutdown_timeout});
+  if (next.stopped) {
+    group_->stop(SIGTERM, now, effects);
+  }
+  if (store_held_ && (next.stopped || next.placement.group_rank.value != 0)) {
+    store_held_ = false;
+    effects.emplace_back(CloseStore{});
+  }
+}
+
+void Agent::say_restart(const Placement& placement, AgentEffects& effects) {
+  if (placement.restart_count > restart_count_) {
+    effects.emplace_back(
+        Say{Say::Level::warning,
+            "restart " + std::to_string(placement.restart_count) + " of " +
+                std::to_string(placement.max_restarts) +
+                (last_failure_ ? ": " + describe_failure(*last_failure_) : std::string())});
+  }
+  restart_count_ = placement.restart_count;
+  last_failure_.reset();
+}
+
+void Agent::prepare_round(AgentEffects& effects) {
+  const Placement& placement = group_->placement();
+  const bool owns_store = placement.group_rank.value == 0;
+  if (owns_store && !store_requested_) {
+    store_requested_ = true;
+    store_held_ = true;
+    effects.emplace_back(OpenStore{placement.round});
+  }
+  if (placement.master && (!owns_store || store_)) {
+    effects.emplace_back(Say{
+        Say::Level::note,
+        "round " + std::to_string(placement.round.number) + ": starting " +
+            std::to_string(config_.workers) + " of " + std::to_string(placement.world_size) +
+            " workers, from rank " + std::to_string(placement.first_rank.value) + ", store at " +
+            placement.master->host + ":" + std::to_string(placement.master->port.value)});
+    group_->start(plan_workers(config_, node_, placement, base_environment_), effects);
+  }
+}
+
+NodeStatus Agent::status(Instant now) const {
+  NodeStatus status;
+  const std::optional<DatedFailure>& dated =
+      own_failure_ || !group_ ? own_failure_ : group_->failure();
+  if (dated) {
+    status.failure = dated->failure;
+    status.failure->age = now - dated->at;
+  }
+  status.verdict_acknowledged = verdict_ && nothing_left();
+  if (!group_) {
+    return status;
+  }
+  status.round = group_->placement().round;
+  status.store = store_;
+  switch (group_->stage()) {
+    case Stage::placed:
+    case Stage::spawning:
+      status.phase = NodePhase::placed;
+      break;
+    case Stage::succeeded:
+      status.phase = NodePhase::succeeded;
+      break;
+    case Stage::gone:
+      status.phase = NodePhase::stopped;
+      break;
+    case Stage::running:
+    case Stage::sweeping:
+      status.phase = status.failure          ? NodePhase::failed
+                     : group_->stop_wanted() ? NodePhase::stopping
+                                             : NodePhase::running;
+      break;
+  }
+  return status;
+}
+
+void Agent::report(Instant now, AgentEffects& effects) {
+  NodeStatus current = status(now);
+  NodeStatus ageless = current;
+  if (ageless.failure) {
+    ageless.failure->age = {};
+  }
+  if (ageless != reported_) {
+    reported_ = std::move(ageless);
+    effects.emplace_back(ReportStatus{std::move(current)});
+  }
+}
+
+void Agent::leave_if_done(Instant now, AgentEffects& effects) {
+  if (!nothing_left()) {
+    return;
+  }
+  if (told_to_leave_) {
+    exit(effects);
+    return;
+  }
+  if (!ending_) {
+    return;
+  }
+  if (!gone_since_) {
+    gone_since_ = now;
+  }
+  // While the coordinator still talks to us the others are being stopped, and it may live here.
+  if (now >= *next_deadline()) {
+    exit(effects);
+  }
+}
+
+void Agent::exit(AgentEffects& effects) {
+  if (store_held_) {
+    effects.emplace_back(CloseStore{});
+  }
+  if (!verdict_ && !ending_->reason.empty()) {
+    effects.emplace_back(Say{Say::Level::error, ending_->reason});
+  }
+  effects.emplace_back(ExitAgent{verdict_ ? verdict_->exit_code : ending_->exit_code, verdict_,
+                                 group_ ? group_->stopped_count() : 0});
+  exited_ = true;
+}
+
+}  // namespace ddp::launcher

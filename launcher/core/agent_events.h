@@ -1,0 +1,110 @@
+// What can happen to an agent and what it may ask for: the words between the agent machine and its
+// shell.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/core/worker_plan.h"
+#include "rendezvous/core/membership.h"
+
+namespace ddp::launcher {
+
+using rendezvous::Failure;
+using rendezvous::LocalRank;
+using rendezvous::NodeStatus;
+using rendezvous::Order;
+using rendezvous::Placement;
+using rendezvous::RoundId;
+using rendezvous::Verdict;
+
+// ---- what can happen -------------------------------------------------------------------------
+
+struct OrderReceived {
+  Order order;
+};
+struct CoordinatorLost {
+  std::int32_t exit_code;
+  std::string reason;
+};  // the member gave up
+struct StoreOpened {
+  RoundId round;
+  Endpoint endpoint;
+};
+struct StoreFailed {
+  RoundId round;
+  std::string reason;
+};
+struct WorkersSpawned {
+  RoundId round;
+  std::vector<std::int64_t> pids;
+};                    // by local rank
+struct SpawnFailed {  // those that had been started are already killed and reaped
+  RoundId round;
+  LocalRank local_rank;
+  std::int32_t exit_code;  // 126 or 127
+  std::string reason;
+};
+struct WorkerExited {
+  RoundId round;
+  LocalRank local_rank;
+  std::int32_t exit_code = -1;  // -1 if killed by `signal`
+  std::int32_t signal = 0;
+  bool core_dumped = false;
+  std::string message;  // from the worker's error file, empty if it wrote none
+};
+struct RemainsGone {
+  RoundId round;
+};  // after SweepRemains: nothing of the round is alive on this node
+struct SignalReceived {
+  std::int32_t signal;
+};
+struct GuardianLost {};
+
+using AgentEvent =
+    std::variant<OrderReceived, CoordinatorLost, StoreOpened, StoreFailed, WorkersSpawned,
+                 SpawnFailed, WorkerExited, RemainsGone, SignalReceived, GuardianLost>;
+
+// ---- what to do ------------------------------------------------------------------------------
+
+struct ReportStatus {
+  NodeStatus status;
+};  // to the coordinator, by the member
+struct OpenStore {
+  RoundId round;
+};                     // a new, empty map in place of the last; answered: StoreOpened, StoreFailed
+struct CloseStore {};  // every store of this agent
+struct SpawnWorkers {
+  RoundId round;
+  std::vector<WorkerPlan> plans;
+};
+struct SignalWorker {
+  LocalRank local_rank;
+  std::int32_t signal;
+};  // the worker's own process only
+struct KillWorker {
+  LocalRank local_rank;
+};  // everything of the worker's
+struct SweepRemains {
+  RoundId round;
+};  // kill and reap what workers left behind; answered by RemainsGone
+struct PublishDeath {
+  Failure failure;
+};            // to survivors' control page and store, before anyone is stopped
+struct Say {  // one line for people, on stderr
+  enum class Level : std::uint8_t { note, warning, error } level;
+  std::string text;
+};
+struct ExitAgent {
+  std::int32_t exit_code;
+  std::optional<Verdict> verdict;    // absent: the coordinator gave none, a Say has told why
+  std::int32_t workers_stopped = 0;  // on this node in the last round: alive when we began to stop
+};
+
+using AgentEffect = std::variant<ReportStatus, OpenStore, CloseStore, SpawnWorkers, SignalWorker,
+                                 KillWorker, SweepRemains, PublishDeath, Say, ExitAgent>;
+using AgentEffects = std::vector<AgentEffect>;
+
+}  // namespace ddp::launcher

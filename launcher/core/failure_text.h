@@ -1,0 +1,13 @@
+// One failure as one clause for people: who, where, and how it ended.
+#pragma once
+
+#include <string>
+
+#include "rendezvous/core/membership.h"
+
+namespace ddp::launcher {
+
+// "rank 1 (local rank 1, pid 4243) on host a was killed by SIGSEGV (core dumped)"; no full stop.
+[[nodiscard]] std::string describe_failure(const rendezvous::Failure& failure);
+
+}  // namespace ddp::launcher

@@ -1,0 +1,69 @@
+#include "launcher/core/stop_ladder.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace ddp::launcher {
+
+using rendezvous::Instant;
+using rendezvous::LocalRank;
+
+StopLadder::StopLadder(rendezvous::Duration grace) : grace_(grace) {}
+
+std::vector<StopEffect> StopLadder::begin(const std::vector<LocalRank>& alive, std::int32_t signal,
+                                          Instant now) {
+  std::vector<StopEffect> effects;
+  if (killed_ || alive.empty()) {
+    return effects;
+  }
+  if (!active_) {
+    kill_at_ = now + grace_;
+  }
+  active_ = true;
+  alive_ = alive;
+  for (const LocalRank rank : alive_) {
+    effects.emplace_back(SendSignal{rank, signal});
+  }
+  for (const LocalRank rank : alive_) {
+    effects.emplace_back(SendSignal{rank, SIGCONT});
+  }
+  return effects;
+}
+
+std::vector<StopEffect> StopLadder::hurry() {
+  std::vector<StopEffect> effects;
+  if (!active_ || killed_) {
+    return effects;
+  }
+  killed_ = true;
+  kill_at_.reset();
+  for (const LocalRank rank : alive_) {
+    effects.emplace_back(SendKill{rank});
+  }
+  return effects;
+}
+
+void StopLadder::exited(LocalRank local_rank) {
+  alive_.erase(std::remove(alive_.begin(), alive_.end(), local_rank), alive_.end());
+  if (alive_.empty()) {
+    active_ = false;
+    kill_at_.reset();
+  }
+}
+
+std::vector<StopEffect> StopLadder::on_time(Instant now) {
+  if (!kill_at_ || now < *kill_at_) {
+    return {};
+  }
+  return hurry();
+}
+
+std::optional<Instant> StopLadder::next_deadline() const {
+  return kill_at_;
+}
+
+bool StopLadder::active() const {
+  return active_;
+}
+
+}  // namespace ddp::launcher

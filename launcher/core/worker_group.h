@@ -1,0 +1,99 @@
+// The workers of one round on this node, from their start until nothing of theirs is left alive.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/core/agent_events.h"
+#include "launcher/core/stop_ladder.h"
+#include "rendezvous/core/membership.h"
+#include "rendezvous/core/time.h"
+
+namespace ddp::launcher {
+
+using rendezvous::Instant;
+
+// A failure and when it happened, so that its age can be told later.
+struct DatedFailure {
+  Failure failure;
+  Instant at;
+};
+
+// What does not change from round to round.
+struct GroupSite {
+  std::string host;
+  std::int32_t workers = 1;
+  Duration grace{};  // between SIGTERM and SIGKILL
+};
+
+// Passive: it is told what happened and what is wanted, and appends what is to be done.
+class WorkerGroup {
+ public:
+  enum class Stage : std::uint8_t {
+    placed,     // not started
+    spawning,   // SpawnWorkers has been asked for
+    running,    // some worker lives, or is being stopped
+    succeeded,  // all exited with 0; what they left behind may still live
+    sweeping,   // no worker lives; SweepRemains has been asked for
+    gone,       // nothing lives
+  };
+  // A worker that SIGKILL has not ended after this long (state D) is written off.
+  static constexpr Duration kKillPatience = std::chrono::seconds(10);
+
+  WorkerGroup(Placement placement, GroupSite site);
+
+  // ---- what is wanted ----
+  void learn_master(const Endpoint& master);
+  void start(std::vector<WorkerPlan> plans, AgentEffects& effects);
+  // Only the first call counts: the ladder is climbed once.
+  void stop(std::int32_t signal, Instant now, AgentEffects& effects);
+  // A user's signal: passed on even if a stop is under way.
+  void forward(std::int32_t signal, Instant now, AgentEffects& effects);
+  void kill(Instant now, AgentEffects& effects);
+  // Tells survivors of a death, once a round.
+  void publish(const Failure& failure, AgentEffects& effects);
+
+  // ---- what happened ----
+  void spawned(const std::vector<std::int64_t>& pids, Instant now, AgentEffects& effects);
+  void spawn_failed(const SpawnFailed& event, Instant now, AgentEffects& effects);
+  void exited(const WorkerExited& event, Instant now, AgentEffects& effects);
+  void remains_gone();
+  void on_time(Instant now, AgentEffects& effects);
+  [[nodiscard]] std::optional<Instant> next_deadline() const;
+
+  [[nodiscard]] const Placement& placement() const { return placement_; }
+  [[nodiscard]] Stage stage() const { return stage_; }
+  [[nodiscard]] const std::optional<DatedFailure>& failure() const { return failure_; }
+  [[nodiscard]] bool stop_wanted() const { return stop_signal_.has_value(); }
+  [[nodiscard]] std::int32_t stopped_count() const { return stopped_count_; }
+  [[nodiscard]] std::vector<LocalRank> alive() const;
+
+ private:
+  struct Worker {
+    std::int64_t pid = -1;
+    bool alive = true;
+  };
+
+  void fail(Failure failure, Instant now, AgentEffects& effects);
+  void advance(Instant now, AgentEffects& effects);
+  void climb(const std::vector<StopEffect>& steps, Instant now, AgentEffects& effects);
+  void write_off(AgentEffects& effects);
+  [[nodiscard]] std::string name(LocalRank local_rank) const;
+
+  Placement placement_;
+  GroupSite site_;
+  Stage stage_ = Stage::placed;
+  std::vector<Worker> workers_;
+  StopLadder ladder_;
+  std::optional<std::int32_t> stop_signal_;
+  bool climbing_ = false;
+  bool kill_wanted_ = false;
+  bool published_ = false;
+  std::optional<Instant> write_off_at_;
+  std::optional<DatedFailure> failure_;
+  std::int32_t stopped_count_ = 0;
+};
+
+}  // namespace ddp::launcher
