@@ -57,9 +57,9 @@ void Agent::on(const OrderReceived& event, Instant now, AgentEffects& effects) {
   std::visit([&](const auto& order) { obey(order, now, effects); }, event.order);
 }
 
-void Agent::on(const CoordinatorLost& event, Instant, AgentEffects&) {
+void Agent::on(const CoordinatorLost& event, Instant now, AgentEffects&) {
   if (!ending_) {
-    ending_ = Ending{event.exit_code, event.reason, {}, 0};
+    ending_ = Ending{event.exit_code, event.reason, {}, 0, now};
   }
   ending_->patience = {};  // nobody is left to be waited for
 }
@@ -108,8 +108,11 @@ void Agent::on(const RemainsGone& event, Instant, AgentEffects&) {
 }
 
 void Agent::on(const SignalReceived& event, Instant now, AgentEffects& effects) {
-  if (ending_ && ending_->signal != 0) {  // asked twice: at once
-    ending_->patience = {};
+  if (ending_ && ending_->signal != 0) {
+    if (event.signal == ending_->signal && now - ending_->at < kSignalEcho) {
+      return;
+    }
+    ending_->patience = {};  // asked twice: at once
     if (group_) {
       group_->kill(now, effects);
     }
@@ -119,7 +122,7 @@ void Agent::on(const SignalReceived& event, Instant now, AgentEffects& effects) 
                                 ? Duration{kLeavePatience}
                                 : Duration{};
   ending_ = Ending{rendezvous::exit_code::kSignalBase + event.signal,
-                   "interrupted by " + signal_name(event.signal), patience, event.signal};
+                   "interrupted by " + signal_name(event.signal), patience, event.signal, now};
   next_.reset();
   if (!verdict_) {
     Failure failure;
@@ -151,7 +154,7 @@ void Agent::on(const GuardianLost&, Instant now, AgentEffects& effects) {
     failure.message = reason;
     own_failure_ = DatedFailure{failure, now};
   }
-  ending_ = Ending{rendezvous::exit_code::kLauncherFailed, reason, {}, SIGKILL};
+  ending_ = Ending{rendezvous::exit_code::kLauncherFailed, reason, {}, SIGKILL, now};
   next_.reset();
   if (group_) {
     group_->kill(now, effects);
@@ -198,7 +201,7 @@ void Agent::obey(const rendezvous::Stop& order, Instant now, AgentEffects& effec
     group_->stop(SIGTERM, now, effects);
     return;
   }
-  if (leaving() || (group_ && order.round.number < group_->placement().round.number)) {
+  if (group_ && order.round.number < group_->placement().round.number) {
     return;
   }
   // A round that we never entered: the coordinator waits for us to say that it is over here.
@@ -226,9 +229,9 @@ void Agent::obey(const rendezvous::Leave& order, Instant, AgentEffects&) {
   told_to_leave_ = true;
 }
 
-void Agent::obey(const rendezvous::Refuse& order, Instant, AgentEffects&) {
+void Agent::obey(const rendezvous::Refuse& order, Instant now, AgentEffects&) {
   if (!ending_) {
-    ending_ = Ending{order.exit_code, order.reason, {}, 0};
+    ending_ = Ending{order.exit_code, order.reason, {}, 0, now};
   }
   ending_->patience = {};  // it has closed the connection
   next_.reset();
@@ -252,7 +255,7 @@ void Agent::reconcile(Instant now, AgentEffects& effects) {
   if (group_ && (leaving() || next_)) {
     group_->stop(SIGTERM, now, effects);
   }
-  if (next_ && nothing_left() && !leaving()) {
+  if (next_ && nothing_left() && (next_->stopped || !leaving())) {
     enter_next_round(now, effects);
   }
   if (group_ && group_->stage() == Stage::placed) {
@@ -269,7 +272,9 @@ void Agent::enter_next_round(Instant now, AgentEffects& effects) {
   const NextRound next = *std::exchange(next_, std::nullopt);
   store_.reset();
   store_requested_ = false;
-  own_failure_.reset();
+  if (!ending_) {
+    own_failure_.reset();
+  }
   waiting_for_.clear();
   if (!next.stopped) {
     say_restart(next.placement, effects);

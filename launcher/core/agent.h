@@ -23,6 +23,10 @@ class Agent {
   // coordinator before it leaves by itself.
   static constexpr Duration kLeavePatience = std::chrono::seconds(5);
 
+  // Batch systems signal every process of a job: we get the signal ourselves and again from our
+  // guardian. Only a later one means that somebody has asked twice.
+  static constexpr Duration kSignalEcho = std::chrono::milliseconds(100);
+
   // `base_environment` is the agent's own; workers inherit it.
   Agent(LaunchConfig config, std::string host, rendezvous::NodeId node,
         Environment base_environment);
@@ -46,6 +50,7 @@ class Agent {
     std::string reason;     // said at exit if no verdict is held
     Duration patience{};    // how long the coordinator may take to answer once nothing is left
     std::int32_t signal{};  // that interrupted us, 0 if none did
+    Instant at{};
   };
 
   void on(const OrderReceived& event, Instant now, AgentEffects& effects);
