@@ -95,8 +95,11 @@ install() {
     die "setup.sh: not root, and sudo is missing or wants a password. Run this, then try again:
   sudo apt-get update && sudo apt-get install -y --no-install-recommends $(chosen_of "$@")"
   fi
-  # Lists that were never fetched know no package at all.
-  apt-cache show g++ >/dev/null 2>&1 || { say "fetching the package lists" && refresh_lists; }
+  # An image comes without lists; they know no package at all.
+  if ! compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null; then
+    say "fetching the package lists"
+    refresh_lists
+  fi
   read -r -a packages < <(chosen_of "$@")
   log=$(mktemp)
   local command=(apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
@@ -145,7 +148,7 @@ missing=()
 for group in $(printf '%s\n' "${groups[@]}" | awk '!seen[$0]++'); do
   mapfile -t absent < <(missing_of "$(needs_of "$group")")
   if ((${#absent[@]})); then
-    say "$group: missing ${absent[*]}"
+    say "$group: missing ${absent[*]%%|*}"
     missing+=("${absent[@]}")
   else
     say "$group: everything is there"
