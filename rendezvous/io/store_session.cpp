@@ -1,0 +1,218 @@
+#include "rendezvous/io/store_session.h"
+
+#include <sys/socket.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/system/error_code.hpp>
+#include <cerrno>
+#include <utility>
+
+namespace ddp::rendezvous {
+namespace {
+
+using boost::system::error_code;
+
+constexpr std::size_t kReadAtOnce = 64U << 10;
+// Replies to requests that came together are sent together, up to this much.
+constexpr std::size_t kSendAtOnce = 64U << 10;
+// A client with more than this unsent is not read from until it has taken its replies.
+constexpr std::size_t kPauseAbove = 1U << 20;
+// Buffers that grew beyond this are given back when they are empty.
+constexpr std::size_t kKeptCapacity = 64U << 10;
+
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+void empty(std::string& buffer) {
+  buffer.clear();
+  if (buffer.capacity() > kKeptCapacity) buffer.shrink_to_fit();
+}
+
+}  // namespace
+
+// ---- StoreRoom
+
+StoreRoom::StoreRoom(const StoreLimits& limits)
+    : limits_(limits), store_(limits), input_(kReadAtOnce, '\0') {}
+
+void StoreRoom::admit(boost::asio::ip::tcp::socket socket, StoreDialect dialect,
+                      std::string_view already_read) {
+  const StoreSessionId id{next_id_++};
+  auto session = std::make_shared<StoreSession>(std::move(socket), shared_from_this(), id, dialect);
+  sessions_.emplace(id.value, session);
+  session->start(already_read);
+}
+
+void StoreRoom::set_notice(std::string_view key, std::string_view value) {
+  std::vector<StoreSessionId> woken;
+  store_.set_notice(key, value, woken);
+  deliver(woken);
+}
+
+void StoreRoom::close_all() {
+  // Closing a session takes it out of sessions_.
+  const auto sessions = std::exchange(sessions_, {});
+  for (const auto& [id, session] : sessions) session->close();
+}
+
+void StoreRoom::deliver(std::vector<StoreSessionId>& woken) {
+  static constexpr char kStopWaiting = static_cast<char>(StoreReply::stop_waiting);
+  for (const StoreSessionId id : woken) {
+    const auto found = sessions_.find(id.value);
+    if (found == sessions_.end()) continue;
+    const std::shared_ptr<StoreSession> session = found->second;
+    session->send({&kStopWaiting, 1});
+  }
+  woken.clear();
+}
+
+// ---- StoreSession
+
+StoreSession::StoreSession(boost::asio::ip::tcp::socket socket, std::shared_ptr<StoreRoom> room,
+                           StoreSessionId id, StoreDialect dialect)
+    : socket_(std::move(socket)),
+      room_(std::move(room)),
+      id_(id),
+      dialect_(dialect),
+      decoder_(dialect, room_->limits_) {}
+
+void StoreSession::start(std::string_view already_read) {
+  receive(already_read);
+  wait_readable();
+}
+
+void StoreSession::close() {
+  if (!open_) return;
+  open_ = false;
+  error_code ignored;
+  socket_.close(ignored);
+  room_->store_.forget(id_);
+  room_->store_.release(charged_);
+  room_->sessions_.erase(id_.value);
+}
+
+void StoreSession::wait_readable() {
+  if (!open_ || reading_ || paused()) return;
+  reading_ = true;
+  socket_.async_wait(boost::asio::ip::tcp::socket::wait_read,
+                     [self = shared_from_this()](const error_code& error) {
+                       self->reading_ = false;
+                       if (!self->open_) return;
+                       if (error) return self->close();
+                       self->on_readable();
+                     });
+}
+
+void StoreSession::on_readable() {
+  std::string& input = room_->input_;
+  const ssize_t received =
+      ::recv(socket_.native_handle(), input.data(), input.size(), MSG_DONTWAIT);
+  if (received > 0) {
+    receive({input.data(), static_cast<std::size_t>(received)});
+  } else if (received == 0 || !would_block(errno)) {
+    return close();
+  }
+  wait_readable();
+}
+
+void StoreSession::receive(std::string_view bytes) {
+  if (pending_.empty()) {
+    const std::size_t used = carry_out(bytes);
+    if (open_) pending_.assign(bytes.substr(used));
+  } else {
+    pending_.append(bytes);
+    const std::size_t used = carry_out(pending_);
+    if (open_) pending_.erase(0, used);
+  }
+  if (pending_.empty()) empty(pending_);
+  settle_account();
+}
+
+std::size_t StoreSession::carry_out(std::string_view bytes) {
+  StoreOutput& out = room_->output_;
+  std::size_t used = 0;
+  while (open_ && used < bytes.size() && !paused()) {
+    const DecodeState state = decoder_.decode(bytes.substr(used));
+    if (state == DecodeState::need_more) break;
+    const bool good = state == DecodeState::complete && carry_out_one();
+    if (good) used += decoder_.size();
+    if (!good || out.reply.size() > kSendAtOnce) {
+      send(out.reply);
+      empty(out.reply);
+    }
+    if (!good) close();
+  }
+  send(out.reply);
+  empty(out.reply);
+  room_->woken_.swap(out.woken);
+  room_->deliver(room_->woken_);
+  return used;
+}
+
+bool StoreSession::carry_out_one() {
+  return room_->store_.handle({id_, dialect_}, decoder_.request(), room_->output_) ==
+         SessionFate::keep;
+}
+
+void StoreSession::send(std::string_view bytes) {
+  if (!open_ || bytes.empty()) return;
+  if (unsent() == 0) {
+    const ssize_t sent =
+        ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && !would_block(errno)) return close();
+    if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+    if (bytes.empty()) return;
+  }
+  if (bytes.size() > room_->limits_.unsent - unsent()) return close();
+  if (sent_ > kSendAtOnce && sent_ > unsent()) unsent_.erase(0, std::exchange(sent_, 0));
+  unsent_.append(bytes);
+  settle_account();
+  wait_writable();
+}
+
+void StoreSession::wait_writable() {
+  if (!open_ || writing_) return;
+  writing_ = true;
+  socket_.async_wait(boost::asio::ip::tcp::socket::wait_write,
+                     [self = shared_from_this()](const error_code& error) {
+                       self->writing_ = false;
+                       if (!self->open_) return;
+                       if (error) return self->close();
+                       self->on_writable();
+                     });
+}
+
+void StoreSession::on_writable() {
+  const ssize_t sent = ::send(socket_.native_handle(), unsent_.data() + sent_, unsent(),
+                              MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0 && !would_block(errno)) return close();
+  if (sent > 0) sent_ += static_cast<std::size_t>(sent);
+  if (unsent() == 0) {
+    empty(unsent_);
+    sent_ = 0;
+  }
+  settle_account();
+  if (unsent() > 0) wait_writable();
+  if (!open_ || paused() || reading_) return;
+  // Requests that came before the pause first, then those that are still with the kernel.
+  if (!pending_.empty()) receive({});
+  wait_readable();
+}
+
+bool StoreSession::paused() const {
+  return unsent() > kPauseAbove;
+}
+
+void StoreSession::settle_account() {
+  if (!open_) return;
+  const std::size_t held = pending_.size() + unsent_.size();
+  if (held > charged_) {
+    if (!room_->store_.charge(held - charged_)) return close();
+  } else {
+    room_->store_.release(charged_ - held);
+  }
+  charged_ = held;
+}
+
+}  // namespace ddp::rendezvous

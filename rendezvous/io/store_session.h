@@ -1,0 +1,88 @@
+// The TCPStore clients of one map: each connection is a session, and all of them share one
+// KeyValueStore.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/tcpstore_wire.h"
+
+namespace ddp::rendezvous {
+
+class StoreSession;
+
+// One map and the sessions that use it. Sessions keep it alive until close_all().
+class StoreRoom : public std::enable_shared_from_this<StoreRoom> {
+ public:
+  explicit StoreRoom(const StoreLimits& limits);
+
+  // A connection that speaks TCPStore; `already_read` are its first bytes.
+  void admit(boost::asio::ip::tcp::socket socket, StoreDialect dialect,
+             std::string_view already_read);
+  void set_notice(std::string_view key, std::string_view value);
+  void close_all();
+
+  [[nodiscard]] std::size_t number_of_sessions() const { return sessions_.size(); }
+  [[nodiscard]] const KeyValueStore& store() const { return store_; }
+
+ private:
+  friend class StoreSession;
+
+  void deliver(std::vector<StoreSessionId>& woken);
+
+  StoreLimits limits_;
+  KeyValueStore store_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<StoreSession>> sessions_;
+  std::uint64_t next_id_ = 0;
+  // One of each for all sessions: a session that is silent holds no buffer.
+  std::string input_;
+  StoreOutput output_;
+  std::vector<StoreSessionId> woken_;
+};
+
+// Never blocks: bytes are taken as they come, what cannot be sent at once is queued, and a client
+// that doesn't read its replies isn't read from either.
+class StoreSession : public std::enable_shared_from_this<StoreSession> {
+ public:
+  StoreSession(boost::asio::ip::tcp::socket socket, std::shared_ptr<StoreRoom> room,
+               StoreSessionId id, StoreDialect dialect);
+
+  void start(std::string_view already_read);
+  void send(std::string_view bytes);
+  void close();
+
+ private:
+  void wait_readable();
+  void on_readable();
+  void receive(std::string_view bytes);
+  // Carries out the requests that are complete; returns how many bytes they took.
+  std::size_t carry_out(std::string_view bytes);
+  bool carry_out_one();
+  void wait_writable();
+  void on_writable();
+  [[nodiscard]] std::size_t unsent() const { return unsent_.size() - sent_; }
+  [[nodiscard]] bool paused() const;
+  void settle_account();
+
+  boost::asio::ip::tcp::socket socket_;
+  std::shared_ptr<StoreRoom> room_;
+  StoreSessionId id_;
+  StoreDialect dialect_;
+  StoreRequestDecoder decoder_;
+  std::string pending_;  // the beginning of a request that is not complete, and what follows
+  std::string unsent_;   // replies; the first sent_ bytes are gone
+  std::size_t sent_ = 0;
+  std::size_t charged_ = 0;  // what the room's limit knows of the two
+  bool reading_ = false;     // a wait for input is in flight
+  bool writing_ = false;     // a wait for room to send is in flight
+  bool open_ = true;
+};
+
+}  // namespace ddp::rendezvous

@@ -1,0 +1,60 @@
+// The worker store of an agent: a TCPStore server with one empty map per round behind a port that
+// may outlive rounds.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "rendezvous/core/membership.h"
+#include "rendezvous/core/result.h"
+#include "rendezvous/core/tcpstore_wire.h"
+
+namespace ddp::rendezvous {
+
+struct WorkerStoreOptions {
+  std::string address = "127.0.0.1";  // literal or name; "::" is all addresses, IPv4 included
+  Port port;                          // 0: a fresh one
+  StoreLimits limits;
+  // Takes the connections that speak the agent protocol on the same port; empty: they are closed.
+  std::function<void(boost::asio::ip::tcp::socket, std::string already_read)> agent_acceptor;
+};
+
+class StoreRoom;
+class Listener;
+
+class WorkerStore {
+  struct Key {};  // only open() can make one
+
+ public:
+  // `context` outlives the store, which is used from its thread only.
+  [[nodiscard]] static Result<std::unique_ptr<WorkerStore>> open(boost::asio::io_context& context,
+                                                                 const WorkerStoreOptions& options);
+  WorkerStore(Key, const StoreLimits& limits);
+  WorkerStore(const WorkerStore&) = delete;
+  WorkerStore& operator=(const WorkerStore&) = delete;
+  ~WorkerStore();  // closes the port and every TCPStore session; agents' connections are not ours
+
+  // The address as it was asked for and the real port.
+  [[nodiscard]] const Endpoint& endpoint() const;
+
+  // A new round on the same port: TCPStore sessions are closed, and an empty map takes the place
+  // of the old one. Agents' connections stay.
+  void renew();
+
+  // Shown to clients beside their own keys; `key` begins with kNoticePrefix (key_value_store.h).
+  void set_notice(std::string_view key, std::string_view value);
+
+  [[nodiscard]] std::size_t number_of_sessions() const;
+
+ private:
+  StoreLimits limits_;
+  std::shared_ptr<StoreRoom> room_;
+  std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace ddp::rendezvous

@@ -1,0 +1,108 @@
+// ddprendezvous: serves ranks and agents from a process of its own.
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "rendezvous/core/membership.h"
+#include "rendezvous/core/result.h"
+#include "rendezvous/io/listener.h"
+#include "rendezvous/io/worker_store.h"
+
+namespace ddp::rendezvous {
+namespace {
+
+struct DaemonConfig {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 29400;
+  std::string port_file;
+  bool plain_store = false;
+  bool insecure = false;
+};
+
+int refuse(std::int32_t code, const std::string& why) {
+  std::cerr << "ddprendezvous: " << why << '\n';
+  return code;
+}
+
+// Two descriptors a rank: the usual soft limit of 1024 ends at 500 ranks.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Whoever waits for the file must never read half a number.
+Result<void> write_port_file(const std::string& path, Port port) {
+  const std::string unfinished = path + ".tmp";
+  std::FILE* file = std::fopen(unfinished.c_str(), "we");
+  const bool written = file != nullptr && std::fprintf(file, "%u\n", port.value) > 0;
+  const bool closed = file != nullptr && std::fclose(file) == 0;
+  if (written && closed && std::rename(unfinished.c_str(), path.c_str()) == 0) return {};
+  return Error{"cannot write the port to " + path + "; give a path in a folder that is writable"};
+}
+
+int serve(const DaemonConfig& config) {
+  const auto address = resolve_address(config.host);
+  if (!address) return refuse(exit_code::kUsage, address.error().message);
+  if (!address.value().is_loopback() && !config.insecure) {
+    return refuse(exit_code::kUsage,
+                  "refusing to listen on " + config.host +
+                      ": whoever reaches the port can read and change everything; give "
+                      "--insecure if the network is trusted, or a loopback address");
+  }
+  raise_descriptor_limit();
+  std::signal(SIGPIPE, SIG_IGN);  // nobody needs to read the readiness line
+  boost::asio::io_context context(1);
+  boost::asio::signal_set signals(context, SIGTERM, SIGINT);
+  WorkerStoreOptions options;
+  options.address = address.value().to_string();
+  options.port = Port{config.port};
+  auto store = WorkerStore::open(context, options);
+  if (!store) return refuse(exit_code::kLauncherFailed, store.error().message);
+  const Port port = store.value()->endpoint().port;
+  if (!config.port_file.empty()) {
+    if (const auto written = write_port_file(config.port_file, port); !written) {
+      return refuse(exit_code::kLauncherFailed, written.error().message);
+    }
+  }
+  std::cout << "ddprendezvous: serving a TCPStore on " << config.host << ' ' << port.value
+            << std::endl;
+  signals.async_wait([&context](const auto&, int) { context.stop(); });
+  context.run();
+  return 0;
+}
+
+}  // namespace
+}  // namespace ddp::rendezvous
+
+int main(int argc, char** argv) {
+  ddp::rendezvous::DaemonConfig config;
+  CLI::App app{
+      "Serves a plain TCPStore (PyTorch's protocol) to any number of clients.\n"
+      "This version has no coordinator for jobs yet: every client shares one map."};
+  app.name("ddprendezvous");
+  app.add_option("--host", config.host, "Address or name to listen on")->capture_default_str();
+  app.add_option("--port", config.port, "Port to listen on, 0 for a free one")
+      ->capture_default_str();
+  app.add_option("--port-file", config.port_file, "Write the port to this file once it is open");
+  app.add_flag("--plain-store", config.plain_store,
+               "Serve the plain TCPStore (the only service so far, on with or without this)");
+  app.add_flag("--insecure", config.insecure, "Allow an address that other hosts can reach");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "ddprendezvous: " << error.what() << "; see --help\n";
+    return ddp::rendezvous::exit_code::kUsage;
+  }
+  return ddp::rendezvous::serve(config);
+}
