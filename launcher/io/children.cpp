@@ -1,0 +1,155 @@
+#include "launcher/io/children.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "launcher/io/unique_fd.h"
+
+namespace ddp::launcher {
+namespace {
+
+std::optional<pid_t> to_pid(std::string_view text) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return pid;
+}
+
+// opendir would allocate.
+template <typename Visit>
+bool for_each_number_in(const char* folder, Visit visit) {
+  const UniqueFd fd(::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return false;
+  alignas(dirent64) std::array<char, 4096> buffer;
+  for (;;) {
+    const long length = ::syscall(SYS_getdents64, fd.get(), buffer.data(), buffer.size());
+    if (length < 0) return false;
+    if (length == 0) return true;
+    for (long at = 0; at < length;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer.data() + at);
+      if (const auto number = to_pid(entry->d_name)) visit(*number);
+      at += entry->d_reclen;
+    }
+  }
+}
+
+// "1234 (a name) with ) in it) S 17 …": the name can hold anything, so the last parenthesis counts.
+struct Stat {
+  std::array<char, 1024> buffer;
+  std::string_view text;
+  std::string_view after_name;
+
+  bool read(pid_t pid) {
+    std::array<char, 64> path;
+    std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
+    const UniqueFd fd(::open(path.data(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) return false;
+    const ssize_t length = ::read(fd.get(), buffer.data(), buffer.size());
+    if (length <= 0) return false;
+    text = {buffer.data(), static_cast<std::size_t>(length)};
+    const std::size_t end = text.rfind(')');
+    if (end == std::string_view::npos || end + 4 >= text.size()) return false;
+    after_name = text.substr(end + 2);
+    return true;
+  }
+  [[nodiscard]] char state() const { return after_name[0]; }
+  [[nodiscard]] pid_t parent() const {
+    const std::string_view rest = after_name.substr(2);
+    return to_pid(rest.substr(0, rest.find(' '))).value_or(0);
+  }
+  [[nodiscard]] std::string_view name() const {
+    const std::size_t begin = text.find('(') + 1;
+    return text.substr(begin, text.rfind(')') - begin);
+  }
+};
+
+}  // namespace
+
+void ChildList::add(pid_t pid) {
+  if (count_ < kCapacity) pids_[count_++] = pid;
+}
+
+bool ChildList::read() {
+  // The kernel's own lists cost nothing, but may be compiled out and may miss a child while they
+  // change; so an empty one is believed only if there are no children.
+  if (read_from_task_lists() && (count_ > 0 || !has_children())) return true;
+  return read_from_every_process();
+}
+
+bool ChildList::read_from_task_lists() {
+  count_ = 0;
+  bool readable = true;
+  const bool listed = for_each_number_in("/proc/self/task", [&](pid_t thread) {
+    std::array<char, 64> path;
+    std::snprintf(path.data(), path.size(), "/proc/self/task/%d/children", thread);
+    const UniqueFd fd(::open(path.data(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) {
+      readable = false;
+      return;
+    }
+    std::array<char, 4096> buffer;
+    std::size_t kept = 0;  // of a number that the last read cut in two
+    for (;;) {
+      const ssize_t length = ::read(fd.get(), buffer.data() + kept, buffer.size() - kept);
+      if (length <= 0) return;
+      std::string_view text(buffer.data(), kept + static_cast<std::size_t>(length));
+      for (std::size_t space; (space = text.find(' ')) != std::string_view::npos;) {
+        if (const auto pid = to_pid(text.substr(0, space))) add(*pid);
+        text.remove_prefix(space + 1);
+      }
+      kept = text.size();
+      std::memmove(buffer.data(), text.data(), kept);
+    }
+  });
+  return listed && readable;
+}
+
+bool ChildList::read_from_every_process() {
+  count_ = 0;
+  const pid_t self = ::getpid();
+  Stat stat;
+  return for_each_number_in("/proc", [&](pid_t pid) {
+    if (stat.read(pid) && stat.parent() == self) add(pid);
+  });
+}
+
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+std::optional<pid_t> find_ended_child() {
+  siginfo_t info{};
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+    return std::nullopt;
+  }
+  return info.si_pid;
+}
+
+bool reap(pid_t pid) {
+  return ::waitpid(pid, nullptr, WNOHANG) == pid;
+}
+
+ProcessLook look_at(pid_t pid) {
+  ProcessLook look;
+  Stat stat;
+  if (!stat.read(pid)) return look;
+  const std::string_view name = stat.name().substr(0, look.name.size() - 1);
+  look.name.fill('\0');
+  std::copy(name.begin(), name.end(), look.name.begin());
+  look.state = stat.state();
+  return look;
+}
+
+}  // namespace ddp::launcher

@@ -1,0 +1,113 @@
+#include "launcher/io/error_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "launcher/core/worker_plan.h"
+#include "launcher/io/unique_fd.h"
+
+namespace ddp::launcher {
+namespace {
+
+constexpr std::size_t kMaxFileSize = 1 << 20;
+constexpr std::size_t kMaxNameSize = 64;
+
+// One path component, whatever the user calls the run.
+std::string sanitise(const std::string& name) {
+  std::string result;
+  for (const char c : name.substr(0, kMaxNameSize)) {
+    const bool harmless = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+    result += harmless ? c : '_';
+  }
+  return result.empty() ? "none" : result;
+}
+
+// The folders that lead to `path`, from below `root` on.
+std::vector<std::string> parents(const std::string& path, const std::string& root) {
+  std::vector<std::string> result;
+  for (std::size_t slash = path.find('/', root.size() + 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    result.push_back(path.substr(0, slash));
+  }
+  return result;
+}
+
+std::string read_all(const std::string& path) {
+  // A worker can put anything in this place: never follow it elsewhere, never block on a FIFO.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info {};
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  if (info.st_size <= 0 || static_cast<std::size_t>(info.st_size) > kMaxFileSize) return {};
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  const ssize_t length = ::read(fd.get(), text.data(), text.size());
+  text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return text;
+}
+
+}  // namespace
+
+ErrorFiles::ErrorFiles(std::string temp_folder, const std::string& run_id)
+    : temp_folder_(std::move(temp_folder)), run_name_(sanitise(run_id)) {}
+
+std::string ErrorFiles::prepare(const rendezvous::Placement& placement,
+                                rendezvous::LocalRank local_rank) {
+  if (!std::exchange(tried_, true)) {
+    std::string name = temp_folder_ + "/ddplaunch_XXXXXX";
+    if (::mkdtemp(name.data()) != nullptr) root_ = name;
+  }
+  if (root_.empty()) return {};
+  std::string path = error_file_path(root_ + '/' + run_name_, placement, local_rank);
+  for (const std::string& folder : parents(path, root_)) {
+    if (::mkdir(folder.c_str(), 0700) == 0) {
+      folders_.push_back(folder);
+    } else if (errno != EEXIST) {
+      return {};
+    }
+  }
+  files_.push_back(path);
+  return path;
+}
+
+bool ErrorFiles::clean(bool keep) {
+  if (root_.empty()) return false;
+  bool left = false;
+  for (const std::string& file : files_) {
+    if (keep) {
+      left = left || ::access(file.c_str(), F_OK) == 0;
+    } else {
+      ::unlink(file.c_str());
+    }
+  }
+  // Fails where a file is left, and that is all it should do.
+  for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) {
+    ::rmdir(folder->c_str());
+  }
+  ::rmdir(root_.c_str());
+  return left;
+}
+
+std::string read_error_message(const std::string& path) {
+  if (path.empty()) return {};
+  const std::string text = read_all(path);
+  if (text.empty()) return {};
+  boost::system::error_code error;
+  const boost::json::value file = boost::json::parse(text, error);
+  if (error || !file.is_object()) return {};
+  const boost::json::value* message = file.as_object().if_contains("message");
+  // Either {"message": {"message": "ValueError: …", "extraInfo": …}} or {"message": "…"}.
+  if (message != nullptr && message->is_object()) {
+    message = message->as_object().if_contains("message");
+  }
+  if (message == nullptr || !message->is_string()) return {};
+  return std::string(message->as_string());
+}
+
+}  // namespace ddp::launcher

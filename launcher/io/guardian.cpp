@@ -1,0 +1,174 @@
+#include "launcher/io/guardian.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "launcher/io/children.h"
+
+// From here on nothing allocates: the guardian must get through when memory has run out.
+
+namespace ddp::launcher {
+namespace {
+
+constexpr int kLauncherFailed = 1;
+constexpr int kSignalBase = 128;
+constexpr int kSweepLimitSeconds = 10;
+constexpr timespec kBetweenPasses{0, 5'000'000};
+
+[[gnu::format(printf, 1, 2)]] void say(const char* format, ...) {
+  std::array<char, 512> line;
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
+  va_end(arguments);
+  if (length <= 0) return;
+  const std::size_t size = std::min(static_cast<std::size_t>(length), line.size() - 1);
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), size);
+}
+
+// A signal that the user's shell set to be ignored (nohup, a background job) stays ignored.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kPassedOnSignals) {
+    if (!is_ignored(signal)) sigaddset(&set, signal);
+  }
+  sigaddset(&set, SIGCHLD);
+  // An inherited "ignore" would make the kernel reap children behind our back.
+  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+class Guardian {
+ public:
+  Guardian(pid_t agent, const sigset_t& signals) : agent_(agent), signals_(signals) {}
+
+  [[noreturn]] void run() {
+    reap_all();
+    while (agent_ > 0) {
+      const int signal = ::sigwaitinfo(&signals_, nullptr);
+      if (signal == SIGCHLD) {
+        reap_all();
+      } else if (signal > 0) {
+        // Unreaped, so the number is still the agent's.
+        ::kill(agent_, signal);
+      }
+    }
+    sweep();
+    ::_exit(exit_code());
+  }
+
+ private:
+  void reap_all() {
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (pid != agent_) continue;
+      agent_status_ = status;
+      agent_ = 0;
+    }
+  }
+
+  // All that the agent leaves is, or becomes, our child. Each pass brings the children of those
+  // killed by the last one.
+  void sweep() {
+    sigset_t child_ended;
+    sigemptyset(&child_ended);
+    sigaddset(&child_ended, SIGCHLD);
+    const std::time_t give_up = now() + kSweepLimitSeconds;
+    for (reap_all(); has_children(); reap_all()) {
+      if (now() > give_up || !children_.read()) return name_the_unkillable();
+      for (const pid_t pid : children_.pids()) ::kill(pid, SIGKILL);
+      ::sigtimedwait(&child_ended, nullptr, &kBetweenPasses);
+    }
+  }
+
+  void name_the_unkillable() {
+    if (!children_.read()) {
+      say("ddplaunch: /proc can't be read: processes that the workers started may still run.\n");
+      return;
+    }
+    for (const pid_t pid : children_.pids()) {
+      const ProcessLook look = look_at(pid);
+      say("ddplaunch: process %d (%s) could not be killed in %d s, it is in state %c.\n", pid,
+          look.name.data(), kSweepLimitSeconds, look.state);
+    }
+  }
+
+  [[nodiscard]] int exit_code() const {
+    if (!WIFSIGNALED(agent_status_)) return WEXITSTATUS(agent_status_);
+    const int signal = WTERMSIG(agent_status_);
+    const char* name = ::sigabbrev_np(signal);
+    say("ddplaunch: the launcher's own process (ddp-agent) was killed by SIG%s; its workers and "
+        "all that they started have been killed too.\n",
+        name != nullptr ? name : "?");
+    return kSignalBase + signal;
+  }
+
+  static std::time_t now() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec;
+  }
+
+  pid_t agent_;
+  sigset_t signals_;
+  int agent_status_ = 0;
+  ChildList children_;
+};
+
+// Started with stdin or another one closed, our own descriptors would take its number.
+void fill_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    [[maybe_unused]] const int opened = ::open("/dev/null", O_RDWR);
+  }
+}
+
+// The guardian may have died before this process could watch it.
+bool is_closed(int pipe) {
+  pollfd look{pipe, POLLIN, 0};
+  return ::poll(&look, 1, 0) > 0;
+}
+
+}  // namespace
+
+Guarded fork_agent() {
+  fill_standard_descriptors();
+  const sigset_t signals = block_signals();
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  int pipe[2] = {-1, -1};
+  const pid_t agent = ::pipe2(pipe, O_CLOEXEC) == 0 ? ::fork() : -1;
+  if (agent < 0) {
+    say("ddplaunch: cannot start: %s.\n", std::strerror(errno));
+    ::_exit(kLauncherFailed);
+  }
+  if (agent > 0) {
+    ::close(pipe[0]);
+    Guardian(agent, signals).run();
+  }
+  ::close(pipe[1]);
+  ::setsid();
+  ::prctl(PR_SET_NAME, "ddp-agent");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (is_closed(pipe[0])) ::_exit(kLauncherFailed);
+  return Guarded{UniqueFd(pipe[0])};
+}
+
+}  // namespace ddp::launcher

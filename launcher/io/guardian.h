@@ -1,0 +1,27 @@
+// The process that the user starts: forks the agent, passes signals and the exit code on, and
+// leaves nothing behind if the agent dies.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <csignal>
+
+#include "launcher/io/unique_fd.h"
+
+namespace ddp::launcher {
+
+// What the guardian hands to the agent; blocked in the agent until its loop takes them.
+inline constexpr std::array kPassedOnSignals{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+// What the agent knows of its guardian.
+struct Guarded {
+  UniqueFd guardian_pipe;  // at end of file as soon as the guardian is dead
+};
+
+// Call it first in main, before any thread, descriptor or big allocation: the caller becomes the
+// guardian and stays as small as it is now. Returns in the agent only: its own session, child
+// subreaper, named `ddp-agent`, with kPassedOnSignals and SIGCHLD blocked.
+[[nodiscard]] Guarded fork_agent();
+
+}  // namespace ddp::launcher

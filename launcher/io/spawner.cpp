@@ -1,0 +1,211 @@
+#include "launcher/io/spawner.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <system_error>
+
+namespace ddp::launcher {
+namespace {
+
+constexpr std::size_t kStackSize = 64 * 1024;
+
+// The kernel's own sigaction, for the raw call: the C library's function isn't safe in a child that
+// shares our memory.
+struct KernelSigaction {
+  std::uintptr_t handler;
+  unsigned long flags;
+  std::uintptr_t restorer;
+  std::uint64_t mask;
+};
+
+// Lives in the parent's memory, which the child shares until exec.
+struct ChildPlan {
+  pid_t parent;
+  int control_page;
+  const rlimit* limit_of_files;
+  const std::vector<int>* changed_signals;
+  char* const* candidates;  // ends with a null pointer
+  char* const* arguments;
+  char* const* environment;
+  volatile int error;
+};
+
+// Sanitizers' bookkeeping is the parent's, and the child would write into it.
+#define DDP_RAW_CHILD __attribute__((noinline, no_sanitize("address", "undefined", "thread")))
+
+[[noreturn]] DDP_RAW_CHILD void fail(ChildPlan& plan, int error) {
+  plan.error = error;
+  for (;;) ::syscall(SYS_exit_group, 127);
+}
+
+DDP_RAW_CHILD void set_descriptors(ChildPlan& plan) {
+  // The child is born with our table of descriptors, and leaves it with a copy of the low part
+  // only: copying and closing all of a big launcher's would make N workers cost N².
+  const int page = plan.control_page;
+  const unsigned first_unneeded =
+      page < kWorkerControlPageFd ? kWorkerControlPageFd : static_cast<unsigned>(page) + 1;
+  if (::syscall(SYS_close_range, first_unneeded, ~0U, CLOSE_RANGE_UNSHARE) != 0) fail(plan, errno);
+  if (page < 0) return;
+  if (page == kWorkerControlPageFd) {
+    ::syscall(SYS_fcntl, page, F_SETFD, 0);
+    return;
+  }
+  if (::syscall(SYS_dup3, page, kWorkerControlPageFd, 0) < 0) fail(plan, errno);
+  if (::syscall(SYS_close_range, kWorkerControlPageFd + 1, ~0U, 0) != 0) fail(plan, errno);
+}
+
+DDP_RAW_CHILD void set_signals(ChildPlan& plan) {
+  const KernelSigaction by_default{};
+  const int* const signals = plan.changed_signals->data();
+  for (std::size_t i = 0; i < plan.changed_signals->size(); ++i) {
+    ::syscall(SYS_rt_sigaction, signals[i], &by_default, nullptr, sizeof(std::uint64_t));
+  }
+  const std::uint64_t none = 0;
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof(none));
+}
+
+DDP_RAW_CHILD int run_child(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  set_descriptors(plan);
+  ::syscall(SYS_setsid);
+  ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  // The parent may have died before the kernel was told to kill us with it.
+  if (::syscall(SYS_getppid) != plan.parent) fail(plan, ESRCH);
+  if (plan.limit_of_files != nullptr) {
+    ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan.limit_of_files, nullptr);
+  }
+  set_signals(plan);
+  int error = ENOENT;
+  for (char* const* path = plan.candidates; *path != nullptr; ++path) {
+    ::syscall(SYS_execve, *path, plan.arguments, plan.environment);
+    if (errno == EACCES) {
+      error = EACCES;
+    } else if (errno != ENOENT && errno != ENOTDIR) {
+      fail(plan, errno);
+    }
+  }
+  fail(plan, error);
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> join(const Environment& environment) {
+  std::vector<std::string> block;
+  block.reserve(environment.size());
+  for (const auto& [name, value] : environment) {
+    std::string& entry = block.emplace_back();
+    entry.reserve(name.size() + value.size() + 1);
+    entry.append(name).append(1, '=').append(value);
+  }
+  return block;
+}
+
+// While the child shares our memory no handler of ours may run in it.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &before_);
+  }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+  ~AllSignalsBlocked() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+std::vector<int> signals_not_at_default() {
+  std::vector<int> signals;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) {
+      signals.push_back(signal);
+    }
+  }
+  return signals;
+}
+
+}  // namespace
+
+Spawner::Spawner(int control_page, std::optional<rlimit> limit_of_files)
+    : control_page_(control_page),
+      limit_of_files_(limit_of_files),
+      changed_signals_(signals_not_at_default()) {
+  stack_ = ::mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (stack_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+}
+
+Spawner::~Spawner() {
+  ::munmap(stack_, kStackSize);
+}
+
+const std::vector<std::string>& Spawner::candidates_of(const WorkerCommand& command) {
+  const auto path = command.environment.find("PATH");
+  std::pair<std::string, std::string> wanted(command.arguments.front(),
+                                             path == command.environment.end() ? "" : path->second);
+  if (!found_ || wanted != searched_) {
+    found_ = find_program(command.arguments.front(), command.environment);
+    searched_ = std::move(wanted);
+  }
+  return *found_;
+}
+
+std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& command) {
+  const std::vector<std::string>& files = candidates_of(command);
+  if (files.empty()) return explain_exec_error(command.arguments.front(), files, ENOENT);
+
+  const std::vector<std::string> block = join(command.environment);
+  const std::vector<char*> candidates = pointers_to(files);
+  const std::vector<char*> arguments = pointers_to(command.arguments);
+  const std::vector<char*> environment = pointers_to(block);
+  ChildPlan plan{::getpid(),
+                 control_page_,
+                 limit_of_files_ ? &*limit_of_files_ : nullptr,
+                 &changed_signals_,
+                 candidates.data(),
+                 arguments.data(),
+                 environment.data(),
+                 0};
+  int pidfd = -1;
+  pid_t pid = -1;
+  int error = 0;
+  {
+    const AllSignalsBlocked blocked;
+    // vfork's flags, on a stack of its own so that the child can't disturb ours.
+    pid = ::clone(run_child, static_cast<char*>(stack_) + kStackSize,
+                  CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+    if (pid < 0) error = errno;
+  }
+  if (pid < 0) {
+    return SpawnRefusal{
+        rendezvous::exit_code::kNotExecutable,
+        "a process could not be started: " + std::generic_category().message(error) +
+            " (see ulimit -u and the limits of the container)"};
+  }
+  UniqueFd owned(pidfd);
+  if (plan.error == 0) return SpawnedProcess{pid, std::move(owned)};
+  ::waitpid(pid, nullptr, 0);  // It has exited already.
+  return explain_exec_error(command.arguments.front(), files, plan.error);
+}
+
+}  // namespace ddp::launcher

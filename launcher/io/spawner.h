@@ -1,0 +1,58 @@
+// Starts worker processes: as fast as posix_spawn, each in a session of its own, none outliving us.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "launcher/core/launch_config.h"
+#include "launcher/io/program_search.h"
+#include "launcher/io/unique_fd.h"
+
+namespace ddp::launcher {
+
+inline constexpr int kWorkerControlPageFd = 3;  // what DDP_SHM_FD names
+
+// A child that was started; whoever holds it must reap it.
+struct SpawnedProcess {
+  pid_t pid = -1;
+  UniqueFd pidfd;
+};
+
+struct WorkerCommand {
+  std::vector<std::string> arguments;
+  Environment environment;
+};
+
+// One for a round. The child makes only raw system calls between its birth and exec: new session,
+// default signals, SIGKILL when the calling thread dies, the original limits, and no descriptors
+// but 0, 1, 2 and the control page.
+class Spawner {
+ public:
+  // `control_page` may be -1, and outlives the spawner. `limit_of_files` is given back to workers.
+  Spawner(int control_page, std::optional<rlimit> limit_of_files);
+  Spawner(const Spawner&) = delete;
+  Spawner& operator=(const Spawner&) = delete;
+  ~Spawner();
+
+  [[nodiscard]] std::variant<SpawnedProcess, SpawnRefusal> start(const WorkerCommand& command);
+
+ private:
+  const std::vector<std::string>& candidates_of(const WorkerCommand& command);
+
+  int control_page_;
+  std::optional<rlimit> limit_of_files_;
+  void* stack_ = nullptr;
+  std::vector<int> changed_signals_;  // not at their default here
+  // The workers of a round run the same program: searched once.
+  std::pair<std::string, std::string> searched_;  // name, PATH
+  std::optional<std::vector<std::string>> found_;
+};
+
+}  // namespace ddp::launcher

@@ -1,0 +1,49 @@
+// One running worker: notices its end by pidfd, kills all that is in its session, reaps it last.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
+#include <functional>
+
+#include "launcher/io/spawner.h"
+
+namespace ddp::launcher {
+
+struct ExitStatus {
+  std::int32_t exit_code = -1;  // -1: killed by `signal`
+  std::int32_t signal = 0;
+  bool core_dumped = false;
+};
+
+// Boost.Process' own handle is not used: its waits reap first and look afterwards, and then the
+// process group can't be killed without the risk of hitting a stranger that got the number.
+class WorkerProcess {
+ public:
+  using OnExit = std::function<void(const ExitStatus& status)>;
+
+  // `on_exit` is called once, from the loop, after the worker was reaped; it may not destroy this.
+  WorkerProcess(boost::asio::io_context& context, SpawnedProcess process, OnExit on_exit);
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  // Kills and reaps what still runs. Not while the loop still may call `on_exit`.
+  ~WorkerProcess();
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] bool alive() const { return alive_; }
+  void signal(int signal);  // to its own process only
+  void kill_all();          // SIGKILL to its whole process group
+
+ private:
+  void wait();
+  void look_and_reap();
+
+  pid_t pid_;
+  boost::asio::posix::stream_descriptor pidfd_;
+  OnExit on_exit_;
+  bool alive_ = true;
+};
+
+}  // namespace ddp::launcher

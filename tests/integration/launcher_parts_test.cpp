@@ -1,0 +1,163 @@
+// The launcher's smaller system parts: control page, error files, GPU count.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "launcher/io/error_files.h"
+#include "launcher/io/host_probe.h"
+#include "launcher/io/shared_page.h"
+
+namespace {
+
+using namespace ddp::launcher;
+using ddp::rendezvous::ControlPage;
+using ddp::rendezvous::Failure;
+using ddp::rendezvous::Placement;
+using ddp::rendezvous::PoisonState;
+
+Placement two_workers() {
+  Placement placement;
+  placement.round = {3, 0xABCD};
+  placement.first_rank = {4};
+  placement.world_size = 6;
+  return placement;
+}
+
+// What a worker maps.
+struct Mapping {
+  explicit Mapping(int fd)
+      : page(static_cast<ControlPage*>(::mmap(nullptr, ddp::rendezvous::kControlPageSize,
+                                              PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0))) {
+    REQUIRE(page != MAP_FAILED);
+  }
+  ~Mapping() { ::munmap(page, ddp::rendezvous::kControlPageSize); }
+  ControlPage* page;
+};
+
+Failure death_of(std::int32_t rank) {
+  Failure failure;
+  failure.rank = rank;
+  failure.pid = 77;
+  failure.exit_code = -1;
+  failure.signal = 11;
+  failure.host = std::string(200, 'h');
+  failure.message = "it fell";
+  return failure;
+}
+
+}  // namespace
+
+TEST_CASE("control page: says which round it belongs to") {
+  SharedPage shared(two_workers(), 2);
+  const Mapping worker(shared.fd());
+  CHECK(worker.page->magic == ddp::rendezvous::kControlPageMagic);
+  CHECK(worker.page->round_number == 3);
+  CHECK(worker.page->round_nonce == 0xABCD);
+  CHECK(worker.page->world_size == 6);
+  CHECK(worker.page->local_world_size == 2);
+  CHECK(worker.page->first_rank == 4);
+  CHECK(worker.page->poison == static_cast<std::uint32_t>(PoisonState::alive));
+}
+
+TEST_CASE("control page: the first death wins and long texts are cut") {
+  SharedPage shared(two_workers(), 2);
+  const Mapping worker(shared.fd());
+  shared.poison(death_of(5));
+  shared.poison(death_of(4));
+  CHECK(worker.page->poison == static_cast<std::uint32_t>(PoisonState::poisoned));
+  CHECK(worker.page->dead_rank == 5);
+  CHECK(worker.page->dead_pid == 77);
+  CHECK(worker.page->exit_code == -1);
+  CHECK(worker.page->dead_signal == 11);
+  CHECK(std::string(worker.page->host) == std::string(63, 'h'));
+  CHECK(std::string(worker.page->reason) == "it fell");
+  CHECK(worker.page->doorbell[0] == 1);
+  CHECK(worker.page->doorbell[1] == 1);
+  CHECK(worker.page->doorbell[2] == 0);
+}
+
+TEST_CASE("control page: a rank that sleeps on its doorbell wakes") {
+  SharedPage shared(two_workers(), 2);
+  const Mapping worker(shared.fd());
+  bool woken = false;
+  std::thread sleeper([&] {
+    const timespec limit{20, 0};
+    // Returns at once with EAGAIN if the bell has rung already: that is being woken too.
+    woken = ::syscall(SYS_futex, &worker.page->doorbell[1], FUTEX_WAIT, 0, &limit) == 0 ||
+            errno == EAGAIN;
+  });
+  shared.poison(death_of(0));
+  sleeper.join();
+  CHECK(woken);
+}
+
+TEST_CASE("control page: a worker can't shrink it under the others") {
+  SharedPage shared(two_workers(), 2);
+  CHECK(::ftruncate(shared.fd(), 0) != 0);
+}
+
+TEST_CASE("error files: both of PyTorch's forms are read, anything else is no message") {
+  const std::string path = "error_files_test.json";
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return read_error_message(path);
+  };
+  CHECK(read(R"({"message": {"message": "ValueError: no", "extraInfo": {"timestamp": "1"}}})") ==
+        "ValueError: no");
+  CHECK(read(R"({"message": "plain", "timestamp": 3})") == "plain");
+  CHECK(read(R"({"message": 3})").empty());
+  CHECK(read(R"({"message": {"text": "x"}})").empty());
+  CHECK(read("[1]").empty());
+  CHECK(read("{\"message\": ").empty());
+  CHECK(read("").empty());
+  std::filesystem::remove(path);
+  CHECK(read_error_message(path).empty());
+  CHECK(read_error_message("").empty());
+}
+
+TEST_CASE("error files: folders are made, private, and nothing stays") {
+  const std::filesystem::path temp = std::filesystem::absolute("error_files_test");
+  std::filesystem::create_directory(temp);
+  {
+    ErrorFiles files(temp.string(), "../a b");
+    const std::filesystem::path path = files.prepare(two_workers(), {1});
+    CHECK(path.filename() == "error.json");
+    CHECK(path.parent_path().filename() == "1");
+    REQUIRE(std::filesystem::is_directory(path.parent_path()));
+    CHECK(std::filesystem::weakly_canonical(path).string().rfind(temp.string(), 0) == 0);
+    CHECK((std::filesystem::status(path.parent_path()).permissions() &
+           std::filesystem::perms::others_all) == std::filesystem::perms::none);
+    std::ofstream(path) << "{}";
+    CHECK(files.clean(true));
+    CHECK(std::filesystem::exists(path));
+    CHECK_FALSE(files.clean(false));
+  }
+  CHECK(std::filesystem::is_empty(temp));
+  std::filesystem::remove_all(temp);
+}
+
+TEST_CASE("error files: no place to write is no error") {
+  ErrorFiles files("/proc/no/such/folder", "run");
+  CHECK(files.prepare(two_workers(), {0}).empty());
+  CHECK_FALSE(files.clean(true));
+}
+
+TEST_CASE("gpus: CUDA_VISIBLE_DEVICES counts up to the first entry that isn't there") {
+  CHECK(count_visible("", 4) == 0);
+  CHECK(count_visible("0", 4) == 1);
+  CHECK(count_visible("0,1, 3", 4) == 3);
+  CHECK(count_visible("0,4,1", 4) == 1);
+  CHECK(count_visible("-1", 4) == 0);
+  CHECK(count_visible("GPU-8932f937,MIG-GPU-1", 4) == 2);
+  CHECK(count_visible("0,1", 0) == 0);
+  CHECK(allowed_cpus() >= 1);
+  CHECK_FALSE(missing_kernel_support());
+}
