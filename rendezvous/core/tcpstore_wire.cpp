@@ -149,6 +149,7 @@ DecodeState StoreRequestDecoder::begin(std::string_view bytes) {
   const Shape* shape = shape_of(dialect_, bytes.front());
   if (shape == nullptr) return fail("unknown request");
   request_.code = shape->code;
+  request_.number = 0;
   field_ = shape->fields;
   position_ = 1;
   strings_ = 0;

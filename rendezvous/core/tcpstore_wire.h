@@ -85,11 +85,11 @@ class StringList {
 // Views into the buffer that was decoded: valid as long as that is.
 struct StoreRequest {
   StoreCode code = StoreCode::validate;
-  std::string_view key;
-  std::string_view value;    // SET, APPEND; COMPARE_SET: what is expected
-  std::string_view desired;  // COMPARE_SET
-  std::int64_t number = 0;   // ADD: the difference; PING: the nonce
-  StringList list;           // CHECK, WAIT, MULTI_GET: keys; MULTI_SET: key, value, key, value, …
+  std::string_view key{};
+  std::string_view value{};    // SET, APPEND; COMPARE_SET: what is expected
+  std::string_view desired{};  // COMPARE_SET
+  std::int64_t number = 0;     // ADD: the difference; PING: the nonce
+  StringList list{};  // CHECK, WAIT, MULTI_GET: keys; MULTI_SET: key, value, key, value, …
 };
 
 enum class DecodeState : std::uint8_t { need_more, complete, malformed };
