@@ -1,0 +1,85 @@
+#include "rendezvous/core/round_outcome.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "rendezvous/core/result.h"
+
+namespace ddp::rendezvous {
+namespace {
+
+bool is_worker_death(FailureKind kind) {
+  return kind == FailureKind::worker_exited || kind == FailureKind::worker_signaled;
+}
+
+// Another round would end the same way, or was not wanted.
+bool is_final(FailureKind kind) {
+  return !is_worker_death(kind) && kind != FailureKind::node_lost;
+}
+
+std::string reason_of(const Failure& failure, RestartBudget budget) {
+  const std::string host = failure.host.empty() ? "a node" : "host " + failure.host;
+  switch (failure.kind) {
+    case FailureKind::worker_exited:
+    case FailureKind::worker_signaled:
+      if (budget.allowed == 0) return "a worker failed on " + host;
+      return "a worker failed on " + host + " and no restart is left (" +
+             std::to_string(budget.used) + " of " + std::to_string(budget.allowed) + " used)";
+    case FailureKind::spawn_failed:
+      return "a worker could not be started on " + host;
+    case FailureKind::interrupted:
+      return "the launcher on " + host + " was told to stop (signal " +
+             std::to_string(failure.signal) + ")";
+    case FailureKind::node_lost:
+      return host + " was lost";
+    case FailureKind::launcher_failed:
+      return "the launcher on " + host + " could not do its part";
+  }
+  return {};
+}
+
+EndJob end_with(const Failure& failure, RestartBudget budget) {
+  return EndJob{Verdict{exit_code_of(failure), reason_of(failure, budget), failure, budget.used}};
+}
+
+}  // namespace
+
+RoundOutcome decide_outcome(std::vector<DatedFailure> failures, RestartBudget budget) {
+  DDP_ASSERT(!failures.empty());
+  std::stable_sort(
+      failures.begin(), failures.end(),
+      [](const DatedFailure& a, const DatedFailure& b) { return a.happened < b.happened; });
+  const Failure& first = failures.front().failure;
+  const bool costs_restart = is_worker_death(first.kind);
+  if (costs_restart && budget.used >= budget.allowed) return end_with(first, budget);
+  for (const DatedFailure& dated : failures) {
+    if (is_final(dated.failure.kind)) return end_with(dated.failure, budget);
+  }
+  return StartAgain{costs_restart};
+}
+
+const DatedFailure* first_cause(const std::vector<DatedFailure>& failures) {
+  const auto first = std::min_element(
+      failures.begin(), failures.end(),
+      [](const DatedFailure& a, const DatedFailure& b) { return a.happened < b.happened; });
+  return first == failures.end() ? nullptr : &*first;
+}
+
+std::int32_t exit_code_of(const Failure& failure) {
+  switch (failure.kind) {
+    case FailureKind::worker_exited:
+    case FailureKind::spawn_failed:
+      return failure.exit_code > 0 ? failure.exit_code : exit_code::kLauncherFailed;
+    case FailureKind::worker_signaled:
+    case FailureKind::interrupted:
+      return exit_code::kSignalBase + failure.signal;
+    case FailureKind::node_lost:
+      return exit_code::kNodeLost;
+    case FailureKind::launcher_failed:
+      return exit_code::kLauncherFailed;
+  }
+  return exit_code::kLauncherFailed;
+}
+
+}  // namespace ddp::rendezvous
