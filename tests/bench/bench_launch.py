@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Starts N × /bin/true on this node: under ddplaunch, in a posix_spawn loop (the limit), under the peers found here.
+
+    bench_launch.py BUILD_FOLDER [--counts 8 64 512] [--rounds 7]
+
+All contenders run once in each round, in an order that changes, so that a drifting machine hits all alike; ratios to
+the limit are taken within a round. Wall time is from the start of the launcher to its exit.
+"""
+import argparse
+import os
+import random
+import statistics
+import sys
+
+from bench_common import HERE, commit, first_found, free_port, load, machine, spread, table, timed, torch_python
+
+# Open MPI's mpirun hangs now and then with many short processes; the rest has two minutes.
+TIMEOUTS = {"mpirun (Open MPI)": 15}
+TIMEOUT = 120
+HANGS_UNTIL_GIVEN_UP = 3  # then a contender is spared the other rounds of this N
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def contenders(build):
+    """name -> function of N that gives a command; and what is not here."""
+    found, absent = {}, []
+    program = ["/bin/true"]
+    found["limit"] = lambda n: [os.path.join(build, "bench_bin", "spawn_limit"), str(n), *program]
+    ddplaunch = os.path.join(build, "bin", "ddplaunch")
+    if not os.access(ddplaunch, os.X_OK):
+        sys.exit(f"bench_launch.py: no {ddplaunch}: build it first (scripts/bench.sh does)")
+    found["ddplaunch"] = lambda n: [ddplaunch, "--standalone", f"--nproc-per-node={n}", *program]
+
+    python, version = torch_python()
+    if python:
+        def torchrun(n):
+            return [python, os.path.join(HERE, "torchrun_repaired.py"), f"--nproc_per_node={n}",
+                    "--monitor_interval=0.1", f"--master_port={free_port()}", "--no_python", *program]
+        found[f"torchrun {version}, polling every 0.1 s"] = torchrun
+    else:
+        absent.append("torchrun")
+    mpirun = first_found("mpirun.openmpi", "mpirun")
+    if mpirun:
+        found["mpirun (Open MPI)"] = lambda n: [mpirun, "--oversubscribe", "-n", str(n), *program]
+    else:
+        absent.append("mpirun")
+    hydra, parallel = first_found("mpiexec.hydra"), first_found("parallel")
+    if hydra:
+        found["mpiexec.hydra (MPICH)"] = lambda n: [hydra, "-n", str(n), *program]
+    else:
+        absent.append("mpiexec.hydra")
+    if parallel:
+        found["GNU parallel"] = lambda n: [parallel, "--will-cite", "-j", str(n), "-N0", *program,
+                                           ":::", *map(str, range(n))]
+    else:
+        absent.append("parallel")
+    return found, absent
+
+
+def measure(commands, count, rounds):
+    """name -> list of (Run, ratio to that round's limit)."""
+    results = {name: [] for name in commands}
+    for number in range(rounds + 1):
+        order = list(commands)
+        random.shuffle(order)
+        order = [name for name in order if sum(run.hung for run, _ in results[name]) < HANGS_UNTIL_GIVEN_UP]
+        runs = {name: timed(commands[name](count), TIMEOUTS.get(name, TIMEOUT), ENVIRONMENT) for name in order}
+        if number == 0:
+            continue  # warms caches up
+        for name, run in runs.items():
+            results[name].append((run, run.wall / runs["limit"].wall))
+    return results
+
+
+def rows_of(results):
+    for name, runs in results.items():
+        good = [(run, ratio) for run, ratio in runs if run.good]
+        hung = sum(run.hung for run, _ in runs)
+        bad = len(runs) - len(good) - hung
+        trouble = [f"{hung} hung" if hung else "", f"{bad} failed" if bad else ""]
+        yield [name, spread([run.wall * 1000 for run, _ in good]),
+               f"{statistics.median(ratio for _, ratio in good):.2f}" if good else "–",
+               f"{statistics.median(run.cpu for run, _ in good):.3g}" if good else "–",
+               ", ".join(filter(None, trouble)) or "–"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--counts", type=int, nargs="+", default=[8, 64, 512])
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    commands, absent = contenders(options.build)
+    print("## N × /bin/true on one node\n")
+    print(f"{machine()}; commit {commit()}; {options.rounds} rounds, interleaved.")
+    print(f"Not here: {', '.join(absent)} (scripts/setup.sh --peers installs them).\n" if absent else "")
+    failed = False
+    for count in options.counts:
+        results = measure(commands, count, options.rounds)
+        failed = failed or not all(run.good for name in ("limit", "ddplaunch") for run, _ in results[name])
+        print(f"### N = {count} ({load()})\n")
+        head = ["launcher", "ms, median (min–max)", "× limit", "CPU s", "did not end well"]
+        print(table(head, rows_of(results)) + "\n", flush=True)
+    sys.exit("bench_launch.py: limit or ddplaunch failed: these figures mean nothing" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
