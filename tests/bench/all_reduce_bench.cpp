@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
       groups.push_back(ddp::init_process_group(options));
     }
     std::vector<ddp::bench::Contender> contenders;
+    contenders.reserve(groups.size());
     for (ddp::ProcessGroup& group : groups) {
       contenders.push_back(
           {"ddp/" + group.backend(),
