@@ -105,7 +105,8 @@ double Mlp::softmax_loss(const Batch& batch) {
       sum += weight[c];
     }
     const std::size_t label = batch.labels[row];
-    loss -= std::log(weight[label] / sum);
+    // Not as the logarithm of a probability, which may be too small for a double.
+    loss += std::log(sum) + static_cast<double>(highest) - static_cast<double>(score[label]);
     for (std::size_t c = 0; c < classes; ++c) {
       const double target = c == label ? 1.0 : 0.0;
       error_[row * classes + c] = static_cast<float>((weight[c] / sum - target) * share);
