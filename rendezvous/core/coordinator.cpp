@@ -125,6 +125,7 @@ void Coordinator::on_hello(SessionId id, Hello hello, Instant now, CoordinatorEf
     return refuse(id, Refuse{exit_code::kRefused, std::move(*objection)}, effects);
   }
   Session& session = sessions_.at(id);
+  if (setup_.embedded && session.local) setup_.only_job = hello.job;
   if (hello.node.address.empty()) hello.node.address = session.address;
   JobEntry& entry = entry_for(hello, now);
   const JobEffects wanted = entry.job.handle(NodeJoined{hello.node, session.local}, now);

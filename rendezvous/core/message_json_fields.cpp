@@ -51,18 +51,6 @@ json::value write(const RoundId& round) {
 json::value write(const Endpoint& endpoint) {
   return json::object{{"host", Text(endpoint.host)}, {"port", endpoint.port.value}};
 }
-json::value write(const Failure& failure) {
-  return json::object{{"kind", kFailureKinds[static_cast<std::size_t>(failure.kind)]},
-                      {"rank", failure.rank},
-                      {"local_rank", failure.local_rank},
-                      {"pid", failure.pid},
-                      {"host", Text(failure.host)},
-                      {"exit_code", failure.exit_code},
-                      {"signal", failure.signal},
-                      {"core_dumped", failure.core_dumped},
-                      {"age_ms", write(failure.age)},
-                      {"message", Text(failure.message)}};
-}
 json::value write(const Placement& placement) {
   json::object object{{"round", write(placement.round)},
                       {"group_rank", placement.group_rank.value},
@@ -130,6 +118,18 @@ json::value write(Duration duration) {
   return std::chrono::duration_cast<milliseconds>(duration).count();
 }
 
+json::value write(const Failure& failure) {
+  return json::object{{"kind", kFailureKinds[static_cast<std::size_t>(failure.kind)]},
+                      {"rank", failure.rank},
+                      {"local_rank", failure.local_rank},
+                      {"pid", failure.pid},
+                      {"host", Text(failure.host)},
+                      {"exit_code", failure.exit_code},
+                      {"signal", failure.signal},
+                      {"core_dumped", failure.core_dumped},
+                      {"age_ms", write(failure.age)},
+                      {"message", Text(failure.message)}};
+}
 json::value write(const NodeDescription& node) {
   json::object object{{"id", Text(node.id.value)},
                       {"host", Text(node.host)},

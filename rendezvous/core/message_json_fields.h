@@ -1,4 +1,4 @@
-// How each member of a message is written to and read from JSON; only message_json needs it.
+// How each member of a message is written to and read from JSON.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -18,6 +18,7 @@ namespace json = boost::json;
 // A string as JSON can carry it: valid UTF-8, at most kMaxText long.
 [[nodiscard]] json::string Text(std::string_view text);
 [[nodiscard]] json::value write(Duration duration);  // whole milliseconds
+[[nodiscard]] json::value write(const Failure& failure);
 [[nodiscard]] json::value write(const NodeDescription& node);
 [[nodiscard]] json::value write(const NodeStatus& status);
 [[nodiscard]] json::value write(const Order& order);

@@ -7,16 +7,20 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "rendezvous/core/time.h"
 
 namespace ddp::rendezvous {
 
+class CoordinatorLoop;
+
 class CoordinatorHost {
  public:
   struct Options {
-    // Told to every agent: this coordinator dies with the agent beside it.
+    // Told to every agent: this coordinator dies with the agent beside it. Serves that agent's job
+    // only.
     bool embedded = true;
     // Nodes are awaited this long, at the start and after a loss.
     Duration join_timeout = std::chrono::seconds(600);
@@ -35,7 +39,7 @@ class CoordinatorHost {
   // read from it, the magic `ddpagent` included.
   void accept(boost::asio::ip::tcp::socket socket, std::string already_read);
 
-  // No agent is connected.
+  // No agent of another process is connected.
   [[nodiscard]] bool idle() const;
   // For the embedding agent when its own part is done: calls `on_all_gone` from the loop, once,
   // when every other agent has been told to leave and has closed, or after 10 s at the latest.
@@ -43,8 +47,7 @@ class CoordinatorHost {
 
  private:
   friend class LocalLink;
-  class Loop;
-  std::shared_ptr<Loop> loop_;
+  std::shared_ptr<CoordinatorLoop> loop_;
 };
 
 }  // namespace ddp::rendezvous

@@ -21,8 +21,8 @@ class LocalLink final : public CoordinatorLink {
   void report(const NodeStatus& status) override;
 
  private:
-  class Session;
-  std::shared_ptr<Session> session_;
+  class Line;
+  std::shared_ptr<Line> line_;
 };
 
 }  // namespace ddp::rendezvous

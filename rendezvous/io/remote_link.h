@@ -2,10 +2,10 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "rendezvous/core/time.h"
 #include "rendezvous/io/coordinator_link.h"
 
 namespace ddp::rendezvous {
@@ -21,8 +21,8 @@ class RemoteLink final : public CoordinatorLink {
   void report(const NodeStatus& status) override;
 
  private:
-  class Session;
-  std::shared_ptr<Session> session_;
+  class Line;
+  std::shared_ptr<Line> line_;
 };
 
 }  // namespace ddp::rendezvous
