@@ -1,0 +1,85 @@
+// What the agent takes from the coordinator's orders: only what is wanted, reconcile() does the
+// rest.
+#include <csignal>
+
+#include "launcher/core/agent.h"
+
+namespace ddp::launcher {
+
+using rendezvous::FailureKind;
+
+void Agent::obey(const rendezvous::Wait& order, Instant, AgentEffects& effects) {
+  if (!leaving() && order.reason != waiting_for_) {
+    effects.emplace_back(Say{Say::Level::note, order.reason});
+  }
+  waiting_for_ = order.reason;
+}
+
+void Agent::obey(const rendezvous::Run& order, Instant, AgentEffects&) {
+  const Placement& placement = order.placement;
+  if (leaving()) {
+    return;
+  }
+  if (in_round(placement.round)) {
+    if (placement.master) {
+      group_->learn_master(*placement.master);
+    }
+    return;
+  }
+  // Rounds only go forward: the store and the workers of an older one are gone.
+  if (group_ && placement.round.number < group_->placement().round.number) {
+    return;
+  }
+  const bool stopped = next_ && next_->placement.round == placement.round && next_->stopped;
+  next_ = NextRound{placement, stopped};
+}
+
+void Agent::obey(const rendezvous::Stop& order, Instant now, AgentEffects& effects) {
+  if (in_round(order.round)) {
+    if (order.cause && !group_->stop_wanted()) {
+      last_failure_ = order.cause;
+    }
+    // An interruption is no death: workers that save their state on SIGTERM still need each other.
+    if (order.cause && order.cause->kind != FailureKind::interrupted) {
+      group_->publish(*order.cause, effects);
+    }
+    group_->stop(SIGTERM, now, effects);
+    return;
+  }
+  if (group_ && order.round.number < group_->placement().round.number) {
+    return;
+  }
+  // A round that we never entered: the coordinator waits for us to say that it is over here.
+  if (next_ && next_->placement.round == order.round) {
+    next_->stopped = true;
+  } else {
+    Placement placement;
+    placement.round = order.round;
+    next_ = NextRound{placement, true};
+  }
+}
+
+void Agent::obey(const rendezvous::Close& order, Instant, AgentEffects&) {
+  if (!verdict_) {
+    verdict_ = order.verdict;
+  }
+  next_.reset();
+}
+
+void Agent::obey(const rendezvous::Leave& order, Instant, AgentEffects&) {
+  if (!verdict_) {
+    verdict_ = order.verdict;
+  }
+  next_.reset();
+  told_to_leave_ = true;
+}
+
+void Agent::obey(const rendezvous::Refuse& order, Instant now, AgentEffects&) {
+  if (!ending_) {
+    ending_ = Ending{order.exit_code, order.reason, {}, 0, now};
+  }
+  ending_->patience = {};  // it has closed the connection
+  next_.reset();
+}
+
+}  // namespace ddp::launcher

@@ -1,0 +1,26 @@
+// From what the user typed to a LaunchConfig, a text to show, or one line on what is wrong.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/core/launch_config.h"
+#include "launcher/core/launch_options.h"
+
+namespace ddp::launcher {
+
+struct ShowText {
+  std::string text;
+};  // --help, --version: to stdout, exit 0
+struct UsageError {
+  std::string message;
+};  // one line, without "ddplaunch: "; exit 2
+
+using CommandLine = std::variant<LaunchConfig, ShowText, UsageError>;
+
+// `arguments` without the program's own name. The environment gives defaults (PET_<OPTION>).
+[[nodiscard]] CommandLine parse_command_line(const std::vector<std::string>& arguments,
+                                             const Environment& environment, const HostFacts& host);
+
+}  // namespace ddp::launcher
