@@ -1,6 +1,7 @@
 #include "rendezvous/core/first_bytes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace ddp::rendezvous {

@@ -2,7 +2,6 @@
 // protocols").
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -20,10 +19,7 @@ enum class Protocol : std::uint8_t {
   unknown,  // none that we know: close
 };
 
-// No more bytes than this are ever needed.
-inline constexpr std::size_t kFirstBytes = 8;
-
-// `bytes`: all that has arrived so far. Nothing is consumed.
+// `bytes`: all that has arrived so far. Never undecided on eight bytes or more.
 [[nodiscard]] Protocol recognise_protocol(std::string_view bytes);
 
 }  // namespace ddp::rendezvous

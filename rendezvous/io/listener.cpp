@@ -128,9 +128,9 @@ class Listener::Door::Newcomer : public std::enable_shared_from_this<Newcomer> {
 
  private:
   void look() {
-    std::array<char, kFirstBytes> bytes;
+    std::array<char, kGreetingAtOnce> bytes;
     const ssize_t received =
-        ::recv(socket_.native_handle(), bytes.data(), bytes.size() - bytes_.size(), MSG_DONTWAIT);
+        ::recv(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (received == 0) return leave();
     if (received < 0) {
       if (errno == EAGAIN || errno == EINTR) return wait();
