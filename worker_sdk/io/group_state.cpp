@@ -1,0 +1,40 @@
+#include "worker_sdk/io/group_state.h"
+
+#include <utility>
+
+#include <ddp/error.hpp>
+
+#include "worker_sdk/io/cuda_driver.h"
+
+namespace ddp::sdk {
+
+GroupState::GroupState(const GroupFacts& facts, std::shared_ptr<KeyValueClient> client,
+                       std::unique_ptr<Backend> host, std::unique_ptr<Backend> device)
+    : facts_(facts),
+      client_(std::move(client)),
+      store_(client_),
+      host_(std::move(host)),
+      device_(std::move(device)) {}
+
+Backend& GroupState::backend_for(const Call& call) const {
+  // Nothing at all goes the same way on all ranks, whatever they point to.
+  return device_ && call.count > 0 && is_device_memory(call.data) ? *device_ : *host_;
+}
+
+void GroupState::run(Call call) {
+  guard_.check();
+  check_call(call, facts_.world_size);
+  const std::lock_guard lock(mutex_);
+  if (broken_) std::rethrow_exception(broken_);
+  call.sequence = ++sequence_;
+  try {
+    backend_for(call).run(call, facts_.timeout);
+  } catch (const InvalidUse&) {
+    throw;
+  } catch (...) {
+    broken_ = std::current_exception();
+    throw;
+  }
+}
+
+}  // namespace ddp::sdk
