@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Drives `ddprendezvous` with PyTorch's own TCPStore client.
+
+    torch_store_client.py PATH_OF_DDPRENDEZVOUS
+
+Exits with 77 (skipped) where no PyTorch can be imported.
+"""
+import datetime
+import os
+import sys
+import threading
+
+from store_daemon import store_daemon
+
+SYSTEM_PYTHON = "/usr/bin/python3"  # where a distribution's python3-torch can be imported
+SKIPPED = 77
+
+try:
+    import torch
+    from torch.distributed import PrefixStore, TCPStore
+except ImportError as error:
+    if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and \
+            os.path.exists(SYSTEM_PYTHON):
+        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+    print("skipped: no PyTorch (%s); install python3-torch" % error)
+    sys.exit(SKIPPED)
+
+VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+
+
+def client(port, world_size=None, seconds=20):
+    more = {"use_libuv": False} if VERSION >= (2, 4) else {}
+    return TCPStore("127.0.0.1", port, world_size, False, datetime.timedelta(seconds=seconds), **more)
+
+
+def equal(got, want):
+    assert got == want, "got %r, not %r" % (got, want)
+
+
+def times_out(action):
+    try:
+        action()
+    except Exception as error:  # the type differs from version to version
+        assert "imeout" in str(error), error
+        return
+    raise AssertionError("no timeout")
+
+
+def values_and_counters(port):
+    store = client(port)
+    store.set("k", "v")
+    equal(store.get("k"), b"v")
+    prefixed = PrefixStore("p", store)
+    prefixed.set("k", "w")
+    equal(store.get("p/k"), b"w")
+    equal([store.add("n", 3), store.add("n", -4), store.add("n", 0)], [3, -1, -1])
+    equal(store.get("n"), b"-1")
+    equal(store.compare_set("c", "expected", "x"), b"expected")
+    equal(store.compare_set("c", "", "x"), b"x")
+    equal(store.compare_set("c", "wrong", "y"), b"x")
+    equal(store.compare_set("c", "x", "y"), b"y")
+    before = store.num_keys()
+    equal([store.delete_key("k"), store.delete_key("k")], [True, False])
+    equal(store.num_keys(), before - 1)
+    big = "0123456789abcdef" * (1 << 18)
+    store.set("big", big)
+    equal(store.get("big"), big.encode())
+
+
+def waiting(port):
+    store, other = client(port), client(port)
+    late = threading.Timer(0.1, lambda: other.set("late", "1"))
+    late.start()
+    equal(store.get("late"), b"1")
+    store.wait(["late"], datetime.timedelta(seconds=20))
+    late.join()
+
+
+def usable_after_a_timeout(port):
+    store, other = client(port), client(port)
+    times_out(lambda: store.wait(["never"], datetime.timedelta(milliseconds=200)))
+    equal(store.add("after", 1), 1)
+    other.set("never", "now")
+    other.num_keys()
+    equal(store.get("never"), b"now")
+    equal(store.add("after", 1), 2)
+
+
+def newer_requests(port):
+    if VERSION < (2, 1):
+        return
+    store = client(port)
+    equal(store.check(["n"]), True)
+    equal(store.check(["n", "missing"]), False)
+    store.append("a", "po")
+    store.append("a", "tato")
+    store.multi_set(["m1", "m2"], ["1", "2"])
+    equal(store.multi_get(["m2", "a", "m1"]), [b"2", b"potato", b"1"])
+
+
+def a_world_joins(port):
+    stores = [client(port, world_size=8) for _ in range(8)]
+    equal(stores[0].num_keys() > 0, True)
+    counts = sorted(store.add("joined", 1) for store in stores)
+    equal(counts, list(range(1, 9)))
+
+
+if __name__ == "__main__":
+    with store_daemon(sys.argv[1]) as (port, _):
+        for part in (values_and_counters, waiting, usable_after_a_timeout, newer_requests,
+                     a_world_joins):
+            part(port)
+            print("PyTorch %s: %s ok" % (torch.__version__, part.__name__), flush=True)
