@@ -4,13 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/json/parse.hpp>
-#include <boost/json/value.hpp>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
 
+#include "launcher/core/error_file.h"
 #include "launcher/core/worker_plan.h"
 #include "launcher/io/unique_fd.h"
 
@@ -98,16 +97,7 @@ std::string read_error_message(const std::string& path) {
   if (path.empty()) return {};
   const std::string text = read_all(path);
   if (text.empty()) return {};
-  boost::system::error_code error;
-  const boost::json::value file = boost::json::parse(text, error);
-  if (error || !file.is_object()) return {};
-  const boost::json::value* message = file.as_object().if_contains("message");
-  // Either {"message": {"message": "ValueError: …", "extraInfo": …}} or {"message": "…"}.
-  if (message != nullptr && message->is_object()) {
-    message = message->as_object().if_contains("message");
-  }
-  if (message == nullptr || !message->is_string()) return {};
-  return std::string(message->as_string());
+  return error_file_message(text);
 }
 
 }  // namespace ddp::launcher

@@ -24,7 +24,7 @@ WorkerProcess::WorkerProcess(boost::asio::io_context& context, SpawnedProcess pr
 WorkerProcess::~WorkerProcess() {
   if (!alive_) return;
   kill_all();
-  ::waitpid(pid_, nullptr, 0);
+  ::waitpid(pid_, nullptr, WNOHANG);
 }
 
 void WorkerProcess::wait() {

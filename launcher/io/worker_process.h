@@ -28,7 +28,8 @@ class WorkerProcess {
   WorkerProcess(boost::asio::io_context& context, SpawnedProcess process, OnExit on_exit);
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
-  // Kills and reaps what still runs. Not while the loop still may call `on_exit`.
+  // Kills what still runs, and does not wait for it: the guardian reaps what can't be killed.
+  // Not while the loop still may call `on_exit`.
   ~WorkerProcess();
 
   [[nodiscard]] pid_t pid() const { return pid_; }

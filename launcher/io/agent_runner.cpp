@@ -1,0 +1,235 @@
+#include "launcher/io/agent_runner.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "launcher/core/verdict.h"
+#include "launcher/io/host_probe.h"
+
+namespace ddp::launcher {
+namespace {
+
+// Enough for pidfds and connections of any job; the table grows only as it is used.
+constexpr rlim_t kWantedFiles = 1 << 20;
+
+Instant now() {
+  return Instant{
+      std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
+}
+
+std::uint64_t random_bits() {
+  std::uint64_t bits = 0;
+  if (::getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {
+    throw std::system_error(errno, std::generic_category(), "getrandom");
+  }
+  return bits;
+}
+
+rendezvous::NodeId new_node_id() {
+  std::string id;
+  for (int half = 0; half < 2; ++half) {
+    for (std::uint64_t bits = random_bits(), digit = 0; digit < 16; ++digit, bits >>= 4) {
+      id += "0123456789abcdef"[bits & 15];
+    }
+  }
+  return {id};
+}
+
+// One write, so that it stays together even if others write too.
+void write_all(const std::string& text) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+void write_line(const std::string& text) {
+  write_all("ddplaunch: " + text + "\n");
+}
+
+std::optional<rlimit> raise_limit_of_files() {
+  rlimit original{};
+  if (::getrlimit(RLIMIT_NOFILE, &original) != 0) return std::nullopt;
+  rlimit raised = original;
+  raised.rlim_cur = std::max(original.rlim_cur, std::min(original.rlim_max, kWantedFiles));
+  if (raised.rlim_cur == original.rlim_cur || ::setrlimit(RLIMIT_NOFILE, &raised) != 0) {
+    return std::nullopt;
+  }
+  return original;
+}
+
+std::string temp_folder(const Environment& environment) {
+  const auto variable = environment.find("TMPDIR");
+  return variable == environment.end() || variable->second.empty() ? "/tmp" : variable->second;
+}
+
+}  // namespace
+
+AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded)
+    : config_(std::move(config)),
+      host_name_(host_name()),
+      node_(new_node_id()),
+      guardian_(context_, guarded.guardian_pipe.release()),
+      timer_(context_),
+      signals_(context_,
+               {[this](int signal) { on_signal(signal); }, [this] { strangers_.child_ended(); }}),
+      strangers_(context_, {[this](pid_t pid) { return workers_ && workers_->owns(pid); },
+                            [](const std::string& text) { write_line(text); }}),
+      error_files_(temp_folder(environment), config_.run_id),
+      limit_of_files_(raise_limit_of_files()),
+      agent_(config_, host_name_, node_, environment),
+      coordination_(context_, config_, random_bits(),
+                    {{[this](const Order& order) { on_order(order); },
+                      [this](std::int32_t exit_code, const std::string& reason) {
+                        handle(CoordinatorLost{exit_code, reason});
+                      },
+                      [this](const std::string& text) {
+                        carry_out(Say{Say::Level::note, text});
+                      }},
+                     [](const std::string& text) { write_line(text); }}) {}
+
+int AgentRunner::run() {
+  if (!can_read_proc()) {
+    write_line("/proc can't be read: processes that workers leave behind may outlive the job");
+  }
+  watch_guardian();
+  rendezvous::NodeDescription description;
+  description.id = node_;
+  description.host = host_name_;
+  description.address = config_.local_addr;
+  description.workers = config_.workers;
+  description.role = config_.role;
+  description.limits = config_.nodes;
+  description.max_restarts = config_.max_restarts;
+  if (config_.nodes.max > 1) description.node_rank = config_.node_rank;
+  coordination_.join(description);
+  context_.run();
+  const int exit_code = exit_ ? exit_->exit_code : rendezvous::exit_code::kLauncherFailed;
+  if (exit_ && exit_->verdict) {
+    write_all(verdict_text(*exit_->verdict, {exit_->workers_stopped, config_.max_restarts}));
+  }
+  if (error_files_.clean(exit_code != 0) && config_.verbose) {
+    write_line("error files of the workers are kept in " + error_files_.folder());
+  }
+  return exit_code;
+}
+
+// ---- events ----------------------------------------------------------------------------------
+
+void AgentRunner::handle(const AgentEvent& event) {
+  carry_out(agent_.handle(event, now()));
+  arm_timer();
+}
+
+// For what is answered while effects are being carried out.
+void AgentRunner::later(AgentEvent event) {
+  boost::asio::post(context_, [this, event = std::move(event)] { handle(event); });
+}
+
+void AgentRunner::arm_timer() {
+  const std::optional<Instant> deadline = agent_.next_deadline();
+  if (!deadline) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(std::chrono::steady_clock::time_point(
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+          deadline->time_since_epoch())));
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    carry_out(agent_.on_time(now()));
+    arm_timer();
+  });
+}
+
+void AgentRunner::watch_guardian() {
+  // It never writes: readable means end of file.
+  guardian_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                       [this](const boost::system::error_code& error) {
+                         if (error) return;
+                         guardian_lost_ = true;
+                         handle(GuardianLost{});
+                       });
+}
+
+void AgentRunner::on_order(const Order& order) {
+  if (const auto* run = std::get_if<rendezvous::Run>(&order)) placement_ = run->placement;
+  handle(OrderReceived{order});
+}
+
+void AgentRunner::on_signal(int signal) {
+  // Our part is done and we only wait for others: then asking again means now.
+  if (exit_) context_.stop();
+  handle(SignalReceived{signal});
+}
+
+// ---- effects ---------------------------------------------------------------------------------
+
+void AgentRunner::carry_out(const AgentEffects& effects) {
+  for (const AgentEffect& effect : effects) {
+    std::visit([this](const auto& wanted) { carry_out(wanted); }, effect);
+  }
+}
+
+void AgentRunner::carry_out(const ReportStatus& effect) {
+  coordination_.report(effect.status);
+}
+
+void AgentRunner::carry_out(const OpenStore& effect) {
+  auto endpoint = coordination_.open_store();
+  if (endpoint) {
+    later(StoreOpened{effect.round, std::move(endpoint).value()});
+  } else {
+    later(StoreFailed{effect.round, endpoint.error().message});
+  }
+}
+
+void AgentRunner::carry_out(const CloseStore&) {
+  coordination_.close_store();
+}
+
+void AgentRunner::carry_out(const SpawnWorkers& effect) {
+  DDP_ASSERT(placement_ && placement_->round == effect.round);
+  workers_.emplace(context_, *placement_,
+                   RoundWorkers::Callbacks{[this](const AgentEvent& event) { handle(event); },
+                                           [this] { strangers_.child_ended(); }});
+  workers_->start(effect.plans, error_files_, limit_of_files_);
+}
+
+void AgentRunner::carry_out(const SignalWorker& effect) {
+  if (workers_) workers_->signal(effect.local_rank, effect.signal);
+}
+
+void AgentRunner::carry_out(const KillWorker& effect) {
+  if (workers_) workers_->kill(effect.local_rank);
+}
+
+void AgentRunner::carry_out(const SweepRemains& effect) {
+  strangers_.sweep([this, round = effect.round] { handle(RemainsGone{round}); });
+}
+
+void AgentRunner::carry_out(const PublishDeath& effect) {
+  if (workers_) workers_->publish(effect.failure);
+  coordination_.publish(effect.failure);
+}
+
+void AgentRunner::carry_out(const Say& effect) {
+  if (effect.level != Say::Level::note || config_.verbose) write_line(effect.text);
+}
+
+void AgentRunner::carry_out(const ExitAgent& effect) {
+  exit_ = effect;
+  timer_.cancel();
+  if (guardian_lost_) {
+    context_.stop();
+    return;
+  }
+  coordination_.finish([this] { context_.stop(); });
+}
+
+}  // namespace ddp::launcher

@@ -1,0 +1,72 @@
+// Runs the agent: turns what happens on this host into events and the agent's decisions into system
+// calls. The only place that does.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <optional>
+#include <string>
+
+#include "launcher/core/agent.h"
+#include "launcher/io/coordination.h"
+#include "launcher/io/error_files.h"
+#include "launcher/io/guardian.h"
+#include "launcher/io/round_workers.h"
+#include "launcher/io/signals.h"
+#include "launcher/io/strangers.h"
+
+namespace ddp::launcher {
+
+class AgentRunner {
+ public:
+  // Throws std::system_error or std::runtime_error if it can't begin.
+  AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded);
+  AgentRunner(const AgentRunner&) = delete;
+  AgentRunner& operator=(const AgentRunner&) = delete;
+
+  // Until the job is over here; the exit code. Call it from the main thread: workers die with it.
+  [[nodiscard]] int run();
+
+ private:
+  void handle(const AgentEvent& event);
+  void later(AgentEvent event);
+  void carry_out(const AgentEffects& effects);
+  void arm_timer();
+  void watch_guardian();
+
+  void carry_out(const ReportStatus& effect);
+  void carry_out(const OpenStore& effect);
+  void carry_out(const CloseStore& effect);
+  void carry_out(const SpawnWorkers& effect);
+  void carry_out(const SignalWorker& effect);
+  void carry_out(const KillWorker& effect);
+  void carry_out(const SweepRemains& effect);
+  void carry_out(const PublishDeath& effect);
+  void carry_out(const Say& effect);
+  void carry_out(const ExitAgent& effect);
+
+  void on_order(const Order& order);
+  void on_signal(int signal);
+
+  LaunchConfig config_;
+  std::string host_name_;
+  rendezvous::NodeId node_;
+  boost::asio::io_context context_{1};
+  boost::asio::posix::stream_descriptor guardian_;
+  boost::asio::steady_timer timer_;
+  Signals signals_;
+  Strangers strangers_;
+  ErrorFiles error_files_;
+  std::optional<rlimit> limit_of_files_;  // the original one, where it was raised
+  Agent agent_;
+  Coordination coordination_;
+  std::optional<Placement> placement_;   // of the newest Run order
+  std::optional<RoundWorkers> workers_;  // of the newest round that had any
+  std::optional<ExitAgent> exit_;
+  bool guardian_lost_ = false;
+};
+
+}  // namespace ddp::launcher

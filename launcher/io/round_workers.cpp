@@ -1,0 +1,98 @@
+#include "launcher/io/round_workers.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <csignal>
+#include <utility>
+
+#include "launcher/core/failure_text.h"
+#include "launcher/io/spawner.h"
+
+namespace ddp::launcher {
+
+RoundWorkers::RoundWorkers(boost::asio::io_context& context, const Placement& placement,
+                           Callbacks callbacks)
+    : context_(context), placement_(placement), callbacks_(std::move(callbacks)) {}
+
+void RoundWorkers::start(const std::vector<WorkerPlan>& plans, ErrorFiles& error_files,
+                         std::optional<rlimit> limit_of_files) {
+  page_.emplace(placement_, static_cast<std::uint32_t>(plans.size()));
+  Spawner spawner(page_->fd(), limit_of_files);
+  std::vector<SpawnedProcess> processes;
+  processes.reserve(plans.size());
+  for (const WorkerPlan& plan : plans) {
+    WorkerCommand command{plan.arguments, plan.environment};
+    error_paths_.push_back(error_files.prepare(placement_, plan.local_rank));
+    command.environment[kErrorFileVariable] = error_paths_.back();
+    command.environment[kSharedMemoryVariable] = std::to_string(kWorkerControlPageFd);
+    auto started = spawner.start(command);
+    if (auto* refusal = std::get_if<SpawnRefusal>(&started)) {
+      failed_ = SpawnFailed{placement_.round, plan.local_rank, refusal->exit_code,
+                            std::move(refusal->reason)};
+      break;
+    }
+    processes.push_back(std::get<SpawnedProcess>(std::move(started)));
+  }
+  watch(std::move(processes));
+}
+
+void RoundWorkers::watch(std::vector<SpawnedProcess> processes) {
+  if (!failed_) {
+    WorkersSpawned spawned{placement_.round, {}};
+    for (const SpawnedProcess& process : processes) spawned.pids.push_back(process.pid);
+    // Before any end of a worker can be noticed.
+    tell(std::move(spawned));
+  }
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    workers_.push_back(std::make_unique<WorkerProcess>(
+        context_, std::move(processes[i]),
+        [this, i](const ExitStatus& status) { on_exit(i, status); }));
+  }
+  if (!failed_) return;
+  for (const auto& worker : workers_) worker->kill_all();
+  tell_failure_when_all_are_gone();
+}
+
+void RoundWorkers::on_exit(std::size_t index, const ExitStatus& status) {
+  callbacks_.on_reaped();
+  if (failed_) {
+    tell_failure_when_all_are_gone();
+    return;
+  }
+  callbacks_.on_event(WorkerExited{placement_.round, LocalRank{static_cast<std::int32_t>(index)},
+                                   status.exit_code, status.signal, status.core_dumped,
+                                   read_error_message(error_paths_[index])});
+}
+
+void RoundWorkers::tell_failure_when_all_are_gone() {
+  const bool any_alive = std::any_of(workers_.begin(), workers_.end(),
+                                     [](const auto& worker) { return worker->alive(); });
+  if (!any_alive) tell(*failed_);
+}
+
+void RoundWorkers::tell(AgentEvent event) {
+  // Nobody is called from inside a call of his own.
+  boost::asio::post(context_,
+                    [tell = callbacks_.on_event, event = std::move(event)] { tell(event); });
+}
+
+void RoundWorkers::signal(LocalRank local_rank, int signal) {
+  workers_.at(static_cast<std::size_t>(local_rank.value))->signal(signal);
+}
+
+void RoundWorkers::kill(LocalRank local_rank) {
+  workers_.at(static_cast<std::size_t>(local_rank.value))->kill_all();
+}
+
+void RoundWorkers::publish(const Failure& failure) {
+  Failure told = failure;
+  if (told.message.empty()) told.message = describe_failure(failure);
+  page_->poison(told);
+}
+
+bool RoundWorkers::owns(pid_t pid) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [pid](const auto& worker) { return worker->alive() && worker->pid() == pid; });
+}
+
+}  // namespace ddp::launcher

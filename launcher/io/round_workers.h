@@ -1,0 +1,60 @@
+// The worker processes of one round on this node, with their control page and their error files.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/core/agent_events.h"
+#include "launcher/io/error_files.h"
+#include "launcher/io/shared_page.h"
+#include "launcher/io/worker_process.h"
+
+namespace ddp::launcher {
+
+class RoundWorkers {
+ public:
+  struct Callbacks {
+    // WorkersSpawned or SpawnFailed once, WorkerExited for each; always from the loop.
+    std::function<void(const AgentEvent& event)> on_event;
+    // A worker has been reaped: strangers may hide behind it.
+    std::function<void()> on_reaped;
+  };
+
+  RoundWorkers(boost::asio::io_context& context, const Placement& placement, Callbacks callbacks);
+  RoundWorkers(const RoundWorkers&) = delete;
+  RoundWorkers& operator=(const RoundWorkers&) = delete;
+
+  // Starts all of them in one go. If one can't be started, those before it are killed and reaped
+  // before SpawnFailed is told. Throws std::system_error if there is no control page.
+  void start(const std::vector<WorkerPlan>& plans, ErrorFiles& error_files,
+             std::optional<rlimit> limit_of_files);
+
+  void signal(LocalRank local_rank, int signal);
+  void kill(LocalRank local_rank);
+  // Tells all workers through the control page.
+  void publish(const Failure& failure);
+  [[nodiscard]] bool owns(pid_t pid) const;
+
+ private:
+  void watch(std::vector<SpawnedProcess> processes);
+  void on_exit(std::size_t index, const ExitStatus& status);
+  void tell(AgentEvent event);
+  void tell_failure_when_all_are_gone();
+
+  boost::asio::io_context& context_;
+  Placement placement_;
+  Callbacks callbacks_;
+  std::optional<SharedPage> page_;
+  std::vector<std::string> error_paths_;                 // by local rank
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;  // by local rank
+  std::optional<SpawnFailed> failed_;                    // not told yet, or told
+};
+
+}  // namespace ddp::launcher

@@ -1,0 +1,89 @@
+// ddplaunch: starts and watches the workers of one node.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <exception>
+#include <iostream>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/core/command_line.h"
+#include "launcher/io/agent_runner.h"
+#include "launcher/io/guardian.h"
+#include "launcher/io/host_probe.h"
+
+namespace {
+
+using namespace ddp::launcher;
+namespace exit_code = ddp::rendezvous::exit_code;
+
+Environment read_environment(char** entries) {
+  Environment environment;
+  for (; *entries != nullptr; ++entries) {
+    const std::string entry = *entries;
+    const std::size_t equals = entry.find('=', 1);
+    if (equals == std::string::npos) continue;
+    environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return environment;
+}
+
+bool is_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+std::string random_run_id() {
+  std::random_device device;
+  std::string id;
+  for (int digit = 0; digit < 16; ++digit) id += "0123456789abcdef"[device() & 15];
+  return id;
+}
+
+HostFacts look_at_host(const Environment& environment) {
+  HostFacts host;
+  host.cpus = allowed_cpus();
+  host.count_gpus = [&environment] { return visible_gpus(environment); };
+  host.is_file = is_file;
+  host.is_executable_file = [](const std::string& path) {
+    return is_file(path) && ::access(path.c_str(), X_OK) == 0;
+  };
+  host.random_run_id = random_run_id();
+  return host;
+}
+
+int refuse(int code, const std::string& reason) {
+  std::cerr << "ddplaunch: " + reason + "\n";
+  return code;
+}
+
+int launch(int argc, char** argv, Guarded guarded) {
+  const Environment environment = read_environment(environ);
+  CommandLine command =
+      parse_command_line({argv + 1, argv + argc}, environment, look_at_host(environment));
+  if (const auto* text = std::get_if<ShowText>(&command)) {
+    std::cout << text->text << std::flush;
+    return 0;
+  }
+  if (const auto* error = std::get_if<UsageError>(&command)) {
+    return refuse(exit_code::kUsage, error->message);
+  }
+  if (const auto missing = missing_kernel_support()) {
+    return refuse(exit_code::kLauncherFailed, *missing);
+  }
+  AgentRunner runner(std::get<LaunchConfig>(std::move(command)), environment, std::move(guarded));
+  return runner.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Guarded guarded = fork_agent();  // Before all else: see there.
+  try {
+    return launch(argc, argv, std::move(guarded));
+  } catch (const std::exception& error) {
+    return refuse(exit_code::kLauncherFailed, error.what());
+  }
+}

@@ -1,0 +1,88 @@
+"""ddplaunch: kill -9 of its own processes at any moment leaves nothing of the job alive.
+
+DDP_SEED repeats a run, DDP_TRIALS sets its length.
+"""
+import os
+import random
+import signal
+import time
+import unittest
+
+from launcher_harness import Job, alive_with, is_alive, wait_until
+
+HARD_TO_FIND = ["ignore=15", "ignore=2", "ignore=1", "daemon={report}", "daemon={report}", "report={report}:ready", "wait"]
+
+
+def kill_for_sure(pid):
+    """SIGKILL through a pidfd, after a look that it is alive: so the fault is known to have taken place."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        assert is_alive(pid), f"{pid} has ended by itself"
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
+
+
+class Leftovers(unittest.TestCase):
+    def check_agent_killed(self, job):
+        kill_for_sure(job.agent())
+        start = time.monotonic()
+        self.assertEqual(job.wait(), 128 + signal.SIGKILL)
+        self.assertIn("was killed by SIGKILL", job.stderr())
+        wait_until(lambda: not alive_with(job.mark), "everything gone")
+        return time.monotonic() - start
+
+    def check_guardian_killed(self, job):
+        kill_for_sure(job.guardian)
+        start = time.monotonic()
+        self.assertEqual(job.process.wait(20), -signal.SIGKILL)
+        wait_until(lambda: not alive_with(job.mark), "everything gone")
+        return time.monotonic() - start
+
+    def ready_job(self):
+        job = Job(*HARD_TO_FIND)
+        job.expect("ready", 2)
+        for rank in (0, 1):
+            pids = [int(pid) for pid, in job.expect(f"daemon{rank}", 2)]
+            self.assertTrue(all(is_alive(pid) for pid in pids))
+        self.assertGreaterEqual(len(alive_with(job.mark)), 8)
+        return job
+
+    def test_kill_9_of_the_agent(self):
+        with self.ready_job() as job:
+            print(f"gone after {self.check_agent_killed(job):.3f} s")
+
+    def test_kill_9_of_the_guardian(self):
+        with self.ready_job() as job:
+            print(f"gone after {self.check_guardian_killed(job):.3f} s")
+
+    def test_a_stopped_agent_cleans_up_when_it_is_continued(self):
+        with self.ready_job() as job:
+            agent = job.agent()
+            os.kill(agent, signal.SIGSTOP)
+            kill_for_sure(job.guardian)
+            self.assertEqual(job.process.wait(20), -signal.SIGKILL)
+            self.assertTrue(is_alive(agent))
+            os.kill(agent, signal.SIGCONT)
+            wait_until(lambda: not alive_with(job.mark), "everything gone")
+
+    def test_at_random_moments(self):
+        seed = int(os.environ.get("DDP_SEED", random.SystemRandom().randrange(1 << 32)))
+        trials = int(os.environ.get("DDP_TRIALS", "50"))
+        print(f"DDP_SEED={seed} DDP_TRIALS={trials}")
+        draw = random.Random(seed)
+        slowest = 0.0
+        for trial in range(trials):
+            victim = draw.choice(["agent", "guardian"])
+            when_ready = draw.random() < 0.5
+            delay_s = draw.uniform(0, 0.03)
+            with self.subTest(trial=trial, victim=victim, when_ready=when_ready, delay_s=delay_s):
+                with self.ready_job() if when_ready else Job(*HARD_TO_FIND) as job:
+                    time.sleep(delay_s)  # the moment of the fault, not a wait for anything
+                    check = self.check_agent_killed if victim == "agent" else self.check_guardian_killed
+                    slowest = max(slowest, check(job))
+        print(f"slowest of {trials}: everything gone after {slowest:.3f} s")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,82 @@
+"""ddplaunch: what a signal to it does to the job."""
+import signal
+import time
+import unittest
+
+from launcher_harness import Job, alive_with, is_alive
+
+
+class Signals(unittest.TestCase):
+    def stop(self, number):
+        with Job(f"report-on={number}:{{report}}:got", f"exit-on={number}:0", "report={report}:ready", "wait") as job:
+            pids = [pid for _, pid in job.expect("ready", 2)]
+            job.process.send_signal(number)
+            got = [pid for _, pid in job.expect("got", 2)]
+            self.assertEqual(sorted(got), sorted(pids))
+            self.assertEqual(job.wait(), 128 + number)
+            self.assertEqual(alive_with(job.mark), [])
+
+    def test_SIGTERM_reaches_the_workers_and_is_143(self):
+        self.stop(signal.SIGTERM)
+
+    def test_SIGINT_reaches_the_workers_and_is_130(self):
+        self.stop(signal.SIGINT)
+
+    def test_SIGHUP_reaches_the_workers_and_is_129(self):
+        self.stop(signal.SIGHUP)
+
+    def test_under_nohup_SIGHUP_is_nothing(self):
+        with Job("report={report}:ready", "wait", preexec=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as job:
+            pids = [int(pid) for _, pid in job.expect("ready", 2)]
+            job.process.send_signal(signal.SIGHUP)
+            job.process.send_signal(signal.SIGTERM)
+            self.assertEqual(job.wait(), 128 + signal.SIGTERM)
+            self.assertFalse(any(is_alive(pid) for pid in pids))
+
+    def test_a_worker_that_ignores_it_is_killed_after_the_shutdown_timeout(self):
+        with Job("ignore=15", "report={report}:ready", "wait", options=["--shutdown-timeout=1"]) as job:
+            job.expect("ready", 2)
+            start = time.monotonic()
+            job.process.send_signal(signal.SIGTERM)
+            self.assertEqual(job.wait(), 143)
+            took = time.monotonic() - start
+            print(f"stopped after {took:.2f} s")
+            self.assertGreaterEqual(took, 1.0)
+            self.assertLess(took, 10.0)
+            self.assertEqual(alive_with(job.mark), [])
+
+    def test_a_second_SIGINT_kills_at_once(self):
+        with Job("report-on=2:{report}:got", "ignore=15", "report={report}:ready", "wait",
+                 options=["--shutdown-timeout=1000"]) as job:
+            job.expect("ready", 2)
+            job.process.send_signal(signal.SIGINT)
+            job.expect("got", 2)  # the first one has been seen, and nobody has left
+            self.assertIsNone(job.process.poll())
+            job.process.send_signal(signal.SIGINT)
+            self.assertEqual(job.wait(), 130)
+            self.assertEqual(alive_with(job.mark), [])
+
+    def test_while_a_failed_round_is_being_stopped_it_ends_the_job(self):
+        with Job("ignore=15", "report-on=2:{report}:got", "exit-on=2:0", "report={report}:ready", "only-rank=1",
+                 "wait-for={folder}/go", "only-rank=1", "exit=3", "wait",
+                 options=["--max-restarts=5", "--shutdown-timeout=1000"]) as job:
+            pids = {rank: int(pid) for rank, pid in job.expect("ready", 2)}
+            job.touch("go")
+            while is_alive(pids["1"]):
+                time.sleep(0.002)
+            job.process.send_signal(signal.SIGINT)
+            job.expect("got", 1)
+            self.assertIn(job.wait(), (3, 130))
+            self.assertEqual(alive_with(job.mark), [])
+
+    def test_in_the_first_moments_it_is_never_lost(self):
+        for delay_ms in range(0, 40, 2):
+            with self.subTest(delay_ms=delay_ms), Job("wait") as job:
+                time.sleep(delay_ms / 1000)
+                job.process.send_signal(signal.SIGTERM)
+                self.assertEqual(job.wait(), 143)
+                self.assertEqual(alive_with(job.mark), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
