@@ -93,7 +93,10 @@ class Job:
 
     def __exit__(self, *_):
         for pid in alive_with(self.mark):
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it went with the one before
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
