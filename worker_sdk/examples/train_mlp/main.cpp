@@ -74,10 +74,11 @@ void print_configuration(const ddp::ProcessGroup& group, const Options& options,
   const auto parts = static_cast<std::size_t>(group.world_size()) *
                      static_cast<std::size_t>(options.plan.accumulate);
   const std::size_t part = part_size(options.plan.batch_size, parts);
-  const bool has_gpus = group.backend() != group.host_backend();
+  const int gpus = ddp::cuda::device_count();
   std::cout << "train_mlp: world size " << group.world_size() << ", backend "
-            << group.host_backend()
-            << (has_gpus ? ", computing on the CPU though there are GPUs\n" : ", no GPU: CPU\n")
+            << group.host_backend() << ", "
+            << (gpus == 0 ? "no GPU: CPU" : "CPU, though there are GPUs: " + std::to_string(gpus))
+            << "\n"
             << "data: " << options.samples << " drawn digits to train on, " << kTestSamples
             << " by other writers to test, " << kImageSide << "x" << kImageSide << " grey, seed "
             << options.plan.seed << "\n"
