@@ -173,10 +173,14 @@ class Scanner {
     std::string hyphened = name;
     std::replace(hyphened.begin(), hyphened.end(), '_', '-');
     std::string nearest;
-    std::size_t best = std::max<std::size_t>(2, name.size() / 3) + 1;
+    std::size_t best =
+        std::max<std::size_t>(1, (std::max<std::size_t>(name.size(), 2) - 2) / 3) + 1;
     for (const OptionSpec& spec : specs_) {
       for (const std::string& known : spec.names) {
-        const std::size_t distance = edit_distance(hyphened, known);
+        // A misspelt beginning counts as well: --nprocs is meant for --nproc-per-node.
+        const std::size_t distance =
+            std::min(edit_distance(hyphened, known),
+                     edit_distance(hyphened, known.substr(0, hyphened.size())));
         if (starts_with(known, "--") && distance < best) {
           best = distance;
           nearest = known;
