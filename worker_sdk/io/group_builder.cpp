@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <utility>
 
+#include <ddp/cuda.hpp>
 #include <ddp/error.hpp>
 #include <ddp/version.hpp>
 
 #include "worker_sdk/backends/alone.h"
 #include "worker_sdk/backends/plugin_backend.h"
 #include "worker_sdk/backends/shm/shm_backend.h"
-#include "worker_sdk/io/cuda_driver.h"
 #include "worker_sdk/io/host_facts.h"
 #include "worker_sdk/io/local_store.h"
 
@@ -111,7 +111,8 @@ Member GroupBuilder::describe_self() {
   self.backend = settings_.backend;
   self.sdk = ddp::version();
   if (settings_.backend == "auto" || settings_.backend == "nccl") {
-    self.devices = gpu_count(self.no_devices);
+    self.devices = cuda::device_count();
+    self.no_devices = cuda::unavailable_reason();
     if (self.devices > 0) {
       const LoadedPlugin nccl = load_plugin("nccl", settings_.plugin_path);
       if (nccl.table == nullptr) {

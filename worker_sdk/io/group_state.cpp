@@ -4,7 +4,7 @@
 
 #include <ddp/error.hpp>
 
-#include "worker_sdk/io/cuda_driver.h"
+#include "worker_sdk/io/device_memory.h"
 
 namespace ddp::sdk {
 

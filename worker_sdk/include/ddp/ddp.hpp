@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ddp/backend.h>
+#include <ddp/cuda.hpp>
+#include <ddp/distributed_sampler.hpp>
 #include <ddp/error.hpp>
 #include <ddp/export.hpp>
 #include <ddp/process_group.hpp>
