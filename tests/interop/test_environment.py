@@ -16,10 +16,11 @@ PYTHON = "/usr/bin/python3"
 OURS = {"DDP_SHM_FD", "DDP_NODE_ID", "DDP_ROUND"}
 # Names that changed with PyTorch's version: ddplaunch follows the newest.
 RENAMED = {"NCCL_ASYNC_ERROR_HANDLING": "TORCH_NCCL_ASYNC_ERROR_HANDLING"}
-# Same name, same kind of value, but not the same text.
+# Same name, same kind of value, but not the same text: a port, a folder; and one node without a port gets a run id
+# of its own, as the newest torchrun does (older ones call every job "none").
 VALUE_RULES = {
     "MASTER_PORT": r"[0-9]{2,5}",
-    "TORCHELASTIC_RUN_ID": r"none",
+    "TORCHELASTIC_RUN_ID": r"none|[0-9a-f]{8,}",
     "TORCHELASTIC_ERROR_FILE": r"/.*/attempt_0/[01]/error\.json",
 }
 
@@ -28,15 +29,17 @@ def environments(command):
     """Runs `command` with 2 workers that each write their environment to a file; gives the two as dicts."""
     with tempfile.TemporaryDirectory() as out:
         dump = ["/bin/sh", "-c", 'env -0 > "$0/$RANK"', out]
-        base = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "KEPT": "a=b c\n d", "RANK": "77", "WORLD_SIZE": "99",
-                "MASTER_ADDR": "stale.example", "GROUP_RANK": "5"}
+        # Without a locale Python sets LC_CTYPE for its children, which says nothing of torchrun.
+        base = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "KEPT": "a=b c\n d",
+                "RANK": "77", "WORLD_SIZE": "99", "MASTER_ADDR": "stale.example", "GROUP_RANK": "5"}
         run = subprocess.run([*command, *dump], env=base, capture_output=True, text=True, timeout=120)
         assert run.returncode == 0, run.stderr
         result = []
         for rank in range(2):
             with open(os.path.join(out, str(rank)), "rb") as f:
                 entries = f.read().decode().split("\0")
-            result.append(dict(e.split("=", 1) for e in entries if e and not e.startswith(("PWD=", "OLDPWD=", "SHLVL=", "_="))))
+            shells_own = ("PWD=", "OLDPWD=", "SHLVL=", "_=")
+            result.append(dict(e.split("=", 1) for e in entries if e and not e.startswith(shells_own)))
         return result
 
 

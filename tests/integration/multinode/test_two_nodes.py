@@ -102,8 +102,8 @@ class TwoNodes(unittest.TestCase):
         return job
 
     def script(self, body):
-        """A worker: a shell script that first says its pid, then does `body`."""
-        return ["--no-python", "sh", "-c", 'echo $$ > "$OUT/tmp.$RANK" && mv "$OUT/tmp.$RANK" "$OUT/pid.$RANK"; ' + body]
+        """A worker: a shell script that first says its pid (ddplaunch makes $$ of $$$$), then does `body`."""
+        return ["--no-python", "sh", "-c", 'echo $$$$ > "$OUT/tmp.$RANK" && mv "$OUT/tmp.$RANK" "$OUT/pid.$RANK"; ' + body]
 
     def pids(self, world=4):
         return [int(wait_for(os.path.join(self.tmp.name, "pid.%d" % r))) for r in range(world)]
