@@ -50,6 +50,10 @@ endif()
 add_library(ddp_flags INTERFACE)
 target_compile_options(ddp_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                        "$<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor;-Woverloaded-virtual>")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False alarms of GCC 12 at -O2 and above: the inside of an empty optional within a variant, and "text" + std::string.
+  target_compile_options(ddp_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+endif()
 if(DDP_WARNINGS_AS_ERRORS)
   target_compile_options(ddp_flags INTERFACE -Werror)
 endif()
