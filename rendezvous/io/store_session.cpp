@@ -17,16 +17,18 @@ constexpr std::size_t kReadAtOnce = 64U << 10;
 constexpr std::size_t kSendAtOnce = 64U << 10;
 // A client with more than this unsent is not read from until it has taken its replies.
 constexpr std::size_t kPauseAbove = 1U << 20;
-// Buffers that grew beyond this are given back when they are empty.
-constexpr std::size_t kKeptCapacity = 64U << 10;
+// A buffer that grew beyond this is given back when it is empty: a session's own, and the one that
+// all sessions share, which would otherwise be mapped and unmapped for every larger value.
+constexpr std::size_t kKeptBySession = 128U << 10;
+constexpr std::size_t kKeptByRoom = 4U << 20;
 
 bool would_block(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-void empty(std::string& buffer) {
+void empty(std::string& buffer, std::size_t kept = kKeptBySession) {
   buffer.clear();
-  if (buffer.capacity() > kKeptCapacity) buffer.shrink_to_fit();
+  if (buffer.capacity() > kept) buffer.shrink_to_fit();
 }
 
 }  // namespace
@@ -139,12 +141,12 @@ std::size_t StoreSession::carry_out(std::string_view bytes) {
     if (good) used += decoder_.size();
     if (!good || out.reply.size() > kSendAtOnce) {
       send(out.reply);
-      empty(out.reply);
+      empty(out.reply, kKeptByRoom);
     }
     if (!good) close();
   }
   send(out.reply);
-  empty(out.reply);
+  empty(out.reply, kKeptByRoom);
   room_->woken_.swap(out.woken);
   room_->deliver(room_->woken_);
   return used;
