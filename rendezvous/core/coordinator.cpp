@@ -6,9 +6,6 @@
 namespace ddp::rendezvous {
 namespace {
 
-// A timer that fires this late means that we were not running, not that the others were silent.
-constexpr Duration kPause = std::chrono::seconds(1);
-
 constexpr std::int32_t kMaxWorkers = 65'536;  // with kMaxNodes: ranks fit in 31 bits
 constexpr std::int32_t kMaxNodes = 32'767;
 
@@ -30,7 +27,6 @@ Coordinator::Coordinator(CoordinatorSetup setup) : setup_(std::move(setup)), ran
 
 CoordinatorEffects Coordinator::handle(const CoordinatorEvent& event, Instant now) {
   CoordinatorEffects effects;
-  forgive_pause(now);
   std::visit([&](const auto& happened) { on(happened, now, effects); }, event);
   forget_jobs(now);
   return effects;
@@ -38,7 +34,6 @@ CoordinatorEffects Coordinator::handle(const CoordinatorEvent& event, Instant no
 
 CoordinatorEffects Coordinator::on_time(Instant now) {
   CoordinatorEffects effects;
-  forgive_pause(now);
   std::vector<SessionId> mute;
   for (const auto& [id, session] : sessions_) {
     if (!session.node && now >= session.opened + setup_.hello_timeout) mute.push_back(id);
@@ -74,17 +69,6 @@ std::optional<Instant> Coordinator::next_deadline() const {
     if (entry.closed_at && entry.sessions.empty()) consider(*entry.closed_at + setup_.remembered);
   }
   return earliest;
-}
-
-void Coordinator::forgive_pause(Instant now) {
-  const auto deadline = next_deadline();
-  if (!deadline || now < *deadline + kPause) return;
-  const Duration pause = now - *deadline;
-  for (auto& [id, session] : sessions_) session.opened += pause;
-  for (auto& [run_id, entry] : jobs_) {
-    entry.job.forgive(pause);
-    if (entry.closed_at) *entry.closed_at += pause;
-  }
 }
 
 // ---- what happened ---------------------------------------------------------------------------

@@ -99,7 +99,6 @@ class Coordinator {
   void close(SessionId id, CoordinatorEffects& effects);
   // Its session no longer speaks for the node.
   void detach(JobEntry& entry, const NodeId& node, CoordinatorEffects& effects);
-  void forgive_pause(Instant now);
   void forget_jobs(Instant now);
 
   CoordinatorSetup setup_;

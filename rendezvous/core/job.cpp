@@ -50,10 +50,10 @@ std::optional<Instant> Job::next_deadline() const {
     earliest = earliest ? std::min(*earliest, at) : at;
   };
   for (const auto& [id, node] : nodes_) {
-    if (node.disconnected_at) {
-      consider(*node.disconnected_at + times_.reconnect_grace);
-    } else if (!node.local) {
-      consider(node.last_heard + times_.silence);
+    if (node.overdue_since) {
+      consider(*node.overdue_since + times_.second_look);
+    } else if (const auto due = due_by(node)) {
+      consider(*due);
     }
   }
   if (const auto* forming = std::get_if<Forming>(&phase_)) {
@@ -63,18 +63,6 @@ std::optional<Instant> Job::next_deadline() const {
     consider(closing->since + times_.closing);
   }
   return earliest;
-}
-
-void Job::forgive(Duration pause) {
-  for (auto& [id, node] : nodes_) {
-    node.last_heard += pause;
-    if (node.disconnected_at) *node.disconnected_at += pause;
-  }
-  if (auto* forming = std::get_if<Forming>(&phase_)) {
-    forming->since += pause;
-    if (forming->enough_since) *forming->enough_since += pause;
-  }
-  if (auto* closing = std::get_if<Closing>(&phase_)) closing->since += pause;
 }
 
 // ---- what happened ---------------------------------------------------------------------------
@@ -147,7 +135,9 @@ void Job::on(const NodeReported& event, Instant now, JobEffects& effects) {
   const NodeStatus& status = event.status;
   Round* round = current_round();
   if (round != nullptr && status.round == round->id) {
+    const bool had_master = round->master.has_value();
     note_member_status(*round, event.node, status, now);
+    if (round->master && !had_master) effects.emplace_back(OrdersChanged{});
   } else if (status.failure && ends_agent(status.failure->kind)) {
     note_wish_to_leave(event.node, *status.failure, now, effects);
   }
@@ -217,20 +207,35 @@ void Job::on(const NodeDisconnected& event, Instant now, JobEffects& effects) {
 
 // ---- loss ------------------------------------------------------------------------------------
 
+std::optional<Instant> Job::due_by(const Node& node) const {
+  if (node.disconnected_at) return *node.disconnected_at + times_.reconnect_grace;
+  if (node.local) return std::nullopt;
+  return node.last_heard + times_.silence;
+}
+
+// Whoever is overdue may have been heard while we were not running (paused, or busy), and its words
+// wait to be read: so it is looked at twice.
 void Job::lose_the_silent(Instant now, JobEffects& effects) {
-  std::vector<std::pair<NodeId, std::string>> lost;
-  for (const auto& [id, node] : nodes_) {
-    if (node.disconnected_at) {
-      if (now >= *node.disconnected_at + times_.reconnect_grace) {
-        lost.emplace_back(id, "its connection was closed and it did not come back");
-      }
-    } else if (!node.local && now >= node.last_heard + times_.silence) {
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(times_.silence);
-      lost.emplace_back(id, "nothing was heard of it for " + std::to_string(seconds.count()) +
-                                " s (host down, paused or cut off?)");
+  std::vector<NodeId> lost;
+  for (auto& [id, node] : nodes_) {
+    const auto due = due_by(node);
+    if (!due || now < *due) {
+      node.overdue_since.reset();
+    } else if (!node.overdue_since) {
+      node.overdue_since = now;
+    } else if (now >= *node.overdue_since + times_.second_look) {
+      lost.push_back(id);
     }
   }
-  for (const auto& [id, how] : lost) lose(id, how, effects);
+  const auto silence = std::chrono::duration_cast<std::chrono::seconds>(times_.silence);
+  for (const NodeId& id : lost) {
+    lose(id,
+         nodes_.at(id).disconnected_at
+             ? "its connection was closed and it did not come back"
+             : "nothing was heard of it for " + std::to_string(silence.count()) +
+                   " s (host down, paused or cut off?)",
+         effects);
+  }
 }
 
 void Job::lose(const NodeId& id, const std::string& how, JobEffects& effects) {

@@ -21,6 +21,7 @@ struct JobTimes {
   Duration last_call = std::chrono::seconds(30);               // for more than the minimum
   Duration reconnect_grace = std::chrono::milliseconds(1000);  // after a closed connection
   Duration silence = std::chrono::milliseconds(5000);          // on an open one
+  Duration second_look = std::chrono::milliseconds(200);       // at one that is overdue
   Duration closing = std::chrono::seconds(60);                 // until all have acknowledged
 };
 
@@ -75,8 +76,6 @@ class Job {
   [[nodiscard]] Order order_for(const NodeId& node, Instant now) const;
   // The phase and what it waits for, one line: "1 of 2 nodes: waiting for 1 more".
   [[nodiscard]] std::string state_line() const;
-  // The coordinator did not run for that long: nobody is charged for it.
-  void forgive(Duration pause);
 
   [[nodiscard]] const std::optional<Verdict>& verdict() const { return verdict_; }
   [[nodiscard]] bool closed() const { return std::holds_alternative<Closed>(phase_); }
@@ -91,6 +90,7 @@ class Job {
     std::int64_t arrival = 0;  // counts up over the nodes of the job
     Instant last_heard;
     std::optional<Instant> disconnected_at;
+    std::optional<Instant> overdue_since;
     std::optional<NodeStatus> status;           // none heard yet
     std::optional<std::int32_t> previous_seat;  // group rank in the last round
   };
@@ -136,6 +136,7 @@ class Job {
   void note_wish_to_leave(const NodeId& id, const Failure& failure, Instant now,
                           JobEffects& effects);
   void lose(const NodeId& id, const std::string& how, JobEffects& effects);
+  [[nodiscard]] std::optional<Instant> due_by(const Node& node) const;
   void lose_the_silent(Instant now, JobEffects& effects);
 
   // Each may change the phase, and says whether it did.

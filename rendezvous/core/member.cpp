@@ -7,7 +7,8 @@ namespace ddp::rendezvous {
 namespace {
 
 constexpr Duration kFirstBackOff = std::chrono::milliseconds(100);
-constexpr Duration kLongestBackOff = std::chrono::milliseconds(1000);
+// Shorter than the grace that a coordinator gives after a closed connection.
+constexpr Duration kLongestBackOff = std::chrono::milliseconds(500);
 // A timer that fires this late means that we were not running, not that the other was silent.
 constexpr Duration kPause = std::chrono::seconds(1);
 
@@ -161,7 +162,7 @@ void Member::send_status(Joined& joined, Instant now, MemberEffects& effects) {
 void Member::give_up_if_time(Instant now, MemberEffects& effects) {
   const bool in_contact =
       std::holds_alternative<Joined>(state_) || std::holds_alternative<Done>(state_);
-  if (in_contact || now < patience_ends()) return;
+  if (!contact_ || in_contact || now < patience_ends()) return;
   if (verdict_) {
     if (!status_.verdict_acknowledged) return;
     effects.emplace_back(DeliverOrder{Leave{*verdict_}});
@@ -187,7 +188,8 @@ void Member::finish(MemberEffects& effects) {
 void Member::forgive_pause(Instant now) {
   const auto deadline = next_deadline();
   if (!deadline || now < *deadline + kPause) return;
-  const Duration pause = now - *deadline;
+  // What was sent to us meanwhile is read after this: it has that much time to be noticed.
+  const Duration pause = now - *deadline + kPause;
   if (contact_) *contact_ += pause;
   if (auto* joined = std::get_if<Joined>(&state_)) joined->last_answer += pause;
   if (auto* connecting = std::get_if<Connecting>(&state_)) connecting->give_up_at += pause;
