@@ -127,11 +127,10 @@ inline void check_options(const ddp_group_options_v1* options) {
   }
 }
 
-inline void check_call(const ddp_call_v1* call, int world_size) {
-  if (call == nullptr) throw Failure(DDP_INVALID_USE, "no call given");
-  require_size(call->size, sizeof(ddp_call_v1), "ddp_call_v1");
-  if (call->root < 0 || call->root >= world_size) {
-    throw Failure(DDP_INVALID_USE, "root " + std::to_string(call->root) +
+inline void check_call(const ddp_call_v1& call, int world_size) {
+  require_size(call.size, sizeof(ddp_call_v1), "ddp_call_v1");
+  if (call.root < 0 || call.root >= world_size) {
+    throw Failure(DDP_INVALID_USE, "root " + std::to_string(call.root) +
                                        " is no rank of a world of " + std::to_string(world_size));
   }
 }

@@ -33,14 +33,6 @@ size_t entries(const char* folder) {
                                            std::filesystem::directory_iterator()));
 }
 
-// The state letter of a process or thread: what follows the name in parentheses.
-std::string state_of(pid_t id) {
-  std::ifstream file("/proc/" + std::to_string(id) + "/stat");
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
-  const size_t name_end = line.rfind(')');
-  return name_end == std::string::npos ? std::string() : line.substr(name_end + 2, 1);
-}
-
 void require_all_finished(const std::vector<RankOutcome>& outcomes) {
   for (const RankOutcome& outcome : outcomes) {
     CHECK(std::string(outcome.report.wrong) == "");

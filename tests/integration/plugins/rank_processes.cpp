@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <iterator>
 #include <new>
 #include <system_error>
 
@@ -109,6 +111,14 @@ bool wait_until(const std::function<bool()>& condition, std::chrono::millisecond
     poll(nullptr, 0, 1);
   }
   return true;
+}
+
+std::string state_of(pid_t id) {
+  std::ifstream file("/proc/" + std::to_string(id) + "/stat");
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  // It follows the name, which is in parentheses and may hold any.
+  const size_t name_end = line.rfind(')');
+  return name_end == std::string::npos ? std::string() : line.substr(name_end + 2, 1);
 }
 
 }  // namespace ddp::test

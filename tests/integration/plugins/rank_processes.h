@@ -43,4 +43,8 @@ using RankBody = std::function<void(int rank, RankReport& report)>;
 [[nodiscard]] bool wait_until(const std::function<bool()>& condition,
                               std::chrono::milliseconds deadline = std::chrono::seconds(10));
 
+// The state letter of a process or thread in /proc: "S" waits in the kernel, "Z" is dead; empty if
+// there is none.
+[[nodiscard]] std::string state_of(pid_t id);
+
 }  // namespace ddp::test

@@ -129,7 +129,7 @@ void GlooGroup::collect_sockets(const GlooStore& store) {
 }
 
 void GlooGroup::all_reduce(const ddp_call_v1& call) {
-  check_call(&call, world_size_);
+  check_call(call, world_size_);
   check_buffers(call);
   const sdk::ReduceFunction reduce = reduction_for(call);
   sdk::Call described{sdk::CallKind::all_reduce, type_of(call), op_of(call)};
@@ -153,7 +153,7 @@ void GlooGroup::all_reduce(const ddp_call_v1& call) {
 }
 
 void GlooGroup::broadcast(const ddp_call_v1& call) {
-  check_call(&call, world_size_);
+  check_call(call, world_size_);
   check_buffers(call);
   sdk::Call described{sdk::CallKind::broadcast, type_of(call), ReduceOp::sum, call.root};
   described.count = call.count;
@@ -171,7 +171,7 @@ void GlooGroup::broadcast(const ddp_call_v1& call) {
 }
 
 void GlooGroup::barrier(const ddp_call_v1& call) {
-  check_call(&call, world_size_);
+  check_call(call, world_size_);
   // To agree, each rank must have heard from every other: that is a barrier.
   collective(sdk::Call{}, deadline_of(call), [] {});
 }

@@ -34,7 +34,8 @@ class GlooGroup {
   void all_reduce(const ddp_call_v1& call);
   void broadcast(const ddp_call_v1& call);
   void barrier(const ddp_call_v1& call);
-  void abort();  // From any thread.
+  [[nodiscard]] ddp_status poll() const { return DDP_OK; }  // Nothing is ever left running.
+  void abort();                                             // From any thread.
 
  private:
   void connect(const std::string& local_address, const Deadline& deadline);

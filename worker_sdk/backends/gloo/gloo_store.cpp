@@ -6,13 +6,6 @@ namespace {
 constexpr const char* kPrefix = "gloo/";
 constexpr const char* kHostPrefix = "rank_";
 
-ddp_error_v1 empty_error() {
-  ddp_error_v1 error{};
-  error.size = sizeof error;
-  error.rank = -1;
-  return error;
-}
-
 // Gloo's keys are "rank_N" and "N".
 int rank_of_key(const std::string& key) {
   const std::string digits =
@@ -22,27 +15,6 @@ int rank_of_key(const std::string& key) {
 }
 
 }  // namespace
-
-std::vector<char> store_get(const ddp_store_v1& store, const std::string& key,
-                            Milliseconds timeout) {
-  std::vector<char> value;
-  ddp_error_v1 error = empty_error();
-  const auto sink = [](void* context, const void* data, size_t length) {
-    const char* bytes = static_cast<const char*>(data);
-    static_cast<std::vector<char>*>(context)->assign(bytes, bytes + length);
-  };
-  const ddp_status status =
-      store.get(store.self, key.c_str(), timeout.count(), sink, &value, &error);
-  if (status != DDP_OK) throw Failure(status, error.message, error.rank);
-  return value;
-}
-
-void store_set(const ddp_store_v1& store, const std::string& key, const void* value,
-               size_t length) {
-  ddp_error_v1 error = empty_error();
-  const ddp_status status = store.set(store.self, key.c_str(), value, length, &error);
-  if (status != DDP_OK) throw Failure(status, error.message, error.rank);
-}
 
 void GlooStore::set(const std::string& key, const std::vector<char>& data) {
   store_set(store_, kPrefix + key, data.data(), data.size());

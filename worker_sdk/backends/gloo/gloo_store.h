@@ -8,14 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "worker_sdk/backends/seam.h"
+#include "worker_sdk/backends/seam_store.h"
 
 namespace ddp::backends {
-
-// Copies what the store's `get` delivers. Throws Failure with the store's status and message.
-[[nodiscard]] std::vector<char> store_get(const ddp_store_v1& store, const std::string& key,
-                                          Milliseconds timeout);
-void store_set(const ddp_store_v1& store, const std::string& key, const void* value, size_t length);
 
 // Gloo waits for a key and then gets it; the value is kept from the wait, so that each key costs
 // one trip.
