@@ -29,8 +29,9 @@ int hello() {
   const int world = group.world_size();
   const float expected = static_cast<float>(world * (world - 1) / 2);
   if (sum[0] != expected) {
-    std::cerr << "hello: the ranks add up to " << expected << ", but all_reduce gave rank "
-              << group.rank() << ' ' << sum[0] << std::endl;
+    std::cerr << "hello: the ranks add up to " + std::to_string(expected) +
+                     ", but all_reduce gave rank " + std::to_string(group.rank()) + " " +
+                     std::to_string(sum[0]) + "\n";
     return 1;
   }
   group.barrier();
@@ -46,7 +47,7 @@ int main() {
   try {
     return hello();
   } catch (const std::exception& error) {
-    std::cerr << "hello: " << error.what() << std::endl;
+    std::cerr << std::string("hello: ") + error.what() + "\n";
     return 1;
   }
 }

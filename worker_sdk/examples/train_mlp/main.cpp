@@ -2,12 +2,11 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iostream>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -26,6 +25,12 @@ using namespace train_mlp;
 constexpr double kStatedAccuracy = 0.95;
 constexpr std::size_t kTestSamples = 3000;
 constexpr float kLinearLearningRate = 0.03f;  // a linear model diverges sooner
+
+// Every rank says what is wrong with it, because any of them may be the one that the launcher sees
+// fail first. As one string: standard error is unbuffered, and pieces of lines would mix.
+void complain(const std::string& message) {
+  std::cerr << "train_mlp: " + message + "\n";
+}
 
 std::string decimals(double value, int places) {
   char text[64];
@@ -117,7 +122,7 @@ int run(const Options& options) {
   if (group.is_main()) print_configuration(group, options, mlp.parameters().size());
   if (group.is_main() && !options.sheet_file.empty() &&
       !write_image_sheet(train, 40, 20, options.sheet_file)) {
-    std::cerr << "train_mlp: cannot write the images to " << options.sheet_file << std::endl;
+    complain("cannot write the images to " + options.sheet_file);
     return 1;
   }
 
@@ -140,17 +145,11 @@ int run(const Options& options) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   const bool reached = report_accuracy(options, accuracy, linear_accuracy, elapsed.count());
   if (!options.dump_file.empty() && !write_parameters(mlp.parameters(), options.dump_file)) {
-    std::cerr << "train_mlp: cannot write the parameters to " << options.dump_file << std::endl;
+    complain("cannot write the parameters to " + options.dump_file);
     return 1;
   }
-  if (!reached) std::cerr << "train_mlp: the stated accuracy was missed" << std::endl;
+  if (!reached) complain("the stated accuracy was missed");
   return reached ? 0 : 1;
-}
-
-// One rank is enough to say that the command line, which all share, is wrong.
-bool speaks_before_start() {
-  const char* rank = std::getenv("RANK");
-  return rank == nullptr || std::string_view(rank) == "0";
 }
 
 }  // namespace
@@ -158,18 +157,18 @@ bool speaks_before_start() {
 int main(int argc, char** argv) {
   const auto parsed = parse_options(std::vector<std::string>(argv + 1, argv + argc));
   if (const auto* error = std::get_if<UsageError>(&parsed)) {
-    if (speaks_before_start()) std::cerr << "train_mlp: " << error->message << std::endl;
+    complain(error->message);
     return 2;
   }
   const auto& options = std::get<Options>(parsed);
   if (options.help) {
-    if (speaks_before_start()) std::cout << usage_text() << std::flush;
+    std::cout << usage_text() << std::flush;
     return 0;
   }
   try {
     return run(options);
   } catch (const std::exception& error) {
-    std::cerr << "train_mlp: " << error.what() << std::endl;
+    complain(error.what());
     return 1;
   }
 }
