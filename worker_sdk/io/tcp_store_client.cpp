@@ -60,8 +60,8 @@ void TcpStoreClient::connect() {
     if (name_deadline.passed() && reason.compare(0, 8, "the name") == 0) {
       throw Unavailable("cannot reach " + where + ": " + reason + "; is MASTER_ADDR right?");
     }
-    if (deadline.remaining() <= pause) break;
-    std::this_thread::sleep_for(pause);
+    if (deadline.passed()) break;
+    std::this_thread::sleep_for(std::min(pause, deadline.remaining()));
   }
   throw Timeout("cannot reach " + where + " within " + in_seconds(timeout_) + ": " + reason +
                 "; is the launcher of rank 0's node running, and the port open?");

@@ -216,6 +216,7 @@ std::vector<Outcome> Ranks::wait(milliseconds limit) {
     if (WIFEXITED(status)) outcomes[i].exit_code = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) outcomes[i].signal = WTERMSIG(status);
     const auto answer = received_[i].find('=');
+    outcomes[i].words = received_[i].substr(0, answer);
     if (answer != std::string::npos) outcomes[i].text = received_[i].substr(answer + 1);
   }
   return outcomes;

@@ -54,6 +54,7 @@ using Variables = std::map<std::string, std::string>;
 
 struct Outcome {
   std::string text;    // what the body returned, or "<class> <rank>: <message>" of what it threw
+  std::string words;   // what it said, a line each
   int exit_code = -1;  // -1: killed by a signal
   int signal = 0;
   bool overdue = false;  // had to be killed by the test
