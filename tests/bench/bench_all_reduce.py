@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """all_reduce of floats (sum) over the SDK's back-ends in one job, beside a limit and, where it is found, Open MPI.
 
-    bench_all_reduce.py BUILD_FOLDER [--ranks 2] [--rounds 5] [--sizes 4 1048576 16777216]
+    bench_all_reduce.py BUILD_FOLDER [--ranks 2] [--rounds 5] [--sizes 4 1048576 16777216] [--no-peers]
 
 Within a job the back-ends take turns size by size; the jobs take turns round by round. Buffers are refilled and results
 are checked. The limit is one meeting of the ranks in shared memory and one copy of the bytes in each.
@@ -54,8 +54,11 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="+", default=[4, 1 << 20, 16 << 20])
+    parser.add_argument("--no-peers", action="store_true", help="only the SDK and the limit")
     options = parser.parse_args()
     commands, absent = jobs(options.build, options.ranks, list(map(str, options.sizes)))
+    if options.no_peers:
+        commands, absent = {name: commands[name] for name in ("limit", "ddp")}, []
     print(f"## all_reduce of floats, {options.ranks} ranks on one node\n")
     print(f"{machine()}; commit {commit()}; {options.rounds} rounds, interleaved.")
     print(f"Not here: {', '.join(absent)} (scripts/setup.sh --peers installs it).\n" if absent else "")

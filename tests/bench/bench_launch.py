@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Starts N × /bin/true on this node: under ddplaunch, in a posix_spawn loop (the limit), under the peers found here.
 
-    bench_launch.py BUILD_FOLDER [--counts 8 64 512] [--rounds 7]
+    bench_launch.py BUILD_FOLDER [--counts 8 64 512] [--rounds 7] [--no-peers]
 
 All contenders run once in each round, in an order that changes, so that a drifting machine hits all alike; ratios to
 the limit are taken within a round. Wall time is from the start of the launcher to its exit.
@@ -89,8 +89,11 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--counts", type=int, nargs="+", default=[8, 64, 512])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--no-peers", action="store_true", help="only ddplaunch and the limit")
     options = parser.parse_args()
     commands, absent = contenders(options.build)
+    if options.no_peers:
+        commands, absent = {name: commands[name] for name in ("limit", "ddplaunch")}, []
     print("## N × /bin/true on one node\n")
     print(f"{machine()}; commit {commit()}; {options.rounds} rounds, interleaved.")
     print(f"Not here: {', '.join(absent)} (scripts/setup.sh --peers installs them).\n" if absent else "")
