@@ -153,8 +153,10 @@ void AgentRunner::watch_guardian() {
                        [this](const boost::system::error_code& error) {
                          if (error) return;
                          guardian_lost_ = true;
+                         if (exit_) context_.stop();
                          handle(GuardianLost{});
                        });
+  outlive_guardian();
 }
 
 void AgentRunner::on_order(const Order& order) {

@@ -167,8 +167,14 @@ Guarded fork_agent() {
   ::setsid();
   ::prctl(PR_SET_NAME, "ddp-agent");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // Until it watches the pipe there is nothing to clean up, and it may be busy looking up a name.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (is_closed(pipe[0])) ::_exit(kLauncherFailed);
   return Guarded{UniqueFd(pipe[0])};
+}
+
+void outlive_guardian() {
+  ::prctl(PR_SET_PDEATHSIG, 0);
 }
 
 }  // namespace ddp::launcher

@@ -21,7 +21,11 @@ struct Guarded {
 
 // Call it first in main, before any thread, descriptor or big allocation: the caller becomes the
 // guardian and stays as small as it is now. Returns in the agent only: its own session, child
-// subreaper, named `ddp-agent`, with kPassedOnSignals and SIGCHLD blocked.
+// subreaper, named `ddp-agent`, with kPassedOnSignals and SIGCHLD blocked; killed with its
+// guardian.
 [[nodiscard]] Guarded fork_agent();
+
+// From now on the agent watches the pipe and cleans up itself: before it starts anything.
+void outlive_guardian();
 
 }  // namespace ddp::launcher

@@ -21,11 +21,11 @@ void RoundWorkers::start(const std::vector<WorkerPlan>& plans, ErrorFiles& error
   std::vector<SpawnedProcess> processes;
   processes.reserve(plans.size());
   for (const WorkerPlan& plan : plans) {
-    WorkerCommand command{plan.arguments, plan.environment};
     error_paths_.push_back(error_files.prepare(placement_, plan.local_rank));
-    command.environment[kErrorFileVariable] = error_paths_.back();
-    command.environment[kSharedMemoryVariable] = std::to_string(kWorkerControlPageFd);
-    auto started = spawner.start(command);
+    auto started = spawner.start({plan.arguments,
+                                  plan.environment,
+                                  {{kErrorFileVariable, error_paths_.back()},
+                                   {kSharedMemoryVariable, std::to_string(kWorkerControlPageFd)}}});
     if (auto* refusal = std::get_if<SpawnRefusal>(&started)) {
       failed_ = SpawnFailed{placement_.round, plan.local_rank, refusal->exit_code,
                             std::move(refusal->reason)};
@@ -59,9 +59,10 @@ void RoundWorkers::on_exit(std::size_t index, const ExitStatus& status) {
     tell_failure_when_all_are_gone();
     return;
   }
-  callbacks_.on_event(WorkerExited{placement_.round, LocalRank{static_cast<std::int32_t>(index)},
-                                   status.exit_code, status.signal, status.core_dumped,
-                                   read_error_message(error_paths_[index])});
+  callbacks_.on_event(WorkerExited{
+      placement_.round, LocalRank{static_cast<std::int32_t>(index)}, status.exit_code,
+      status.signal, status.core_dumped,
+      status.exit_code == 0 ? std::string() : read_error_message(error_paths_[index])});
 }
 
 void RoundWorkers::tell_failure_when_all_are_gone() {

@@ -20,10 +20,6 @@ Signals::Signals(boost::asio::io_context& context, Callbacks callbacks)
   wait();
 }
 
-void Signals::stop() {
-  set_.cancel();
-}
-
 void Signals::wait() {
   set_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;

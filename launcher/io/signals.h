@@ -17,8 +17,6 @@ class Signals {
   // Unblocks what fork_agent() has blocked, so what came in between is delivered now.
   Signals(boost::asio::io_context& context, Callbacks callbacks);
 
-  void stop();
-
  private:
   void wait();
 

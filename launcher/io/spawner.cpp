@@ -106,14 +106,18 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-std::vector<std::string> join(const Environment& environment) {
+std::vector<std::string> environment_block(const WorkerCommand& command) {
   std::vector<std::string> block;
-  block.reserve(environment.size());
-  for (const auto& [name, value] : environment) {
+  block.reserve(command.environment.size() + command.additions.size());
+  const auto add = [&block](const std::string& name, const std::string& value) {
     std::string& entry = block.emplace_back();
     entry.reserve(name.size() + value.size() + 1);
     entry.append(name).append(1, '=').append(value);
+  };
+  for (const auto& [name, value] : command.environment) {
+    if (command.additions.find(name) == command.additions.end()) add(name, value);
   }
+  for (const auto& [name, value] : command.additions) add(name, value);
   return block;
 }
 
@@ -174,7 +178,7 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
   const std::vector<std::string>& files = candidates_of(command);
   if (files.empty()) return explain_exec_error(command.arguments.front(), files, ENOENT);
 
-  const std::vector<std::string> block = join(command.environment);
+  const std::vector<std::string> block = environment_block(command);
   const std::vector<char*> candidates = pointers_to(files);
   const std::vector<char*> arguments = pointers_to(command.arguments);
   const std::vector<char*> environment = pointers_to(block);

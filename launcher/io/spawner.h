@@ -25,9 +25,11 @@ struct SpawnedProcess {
   UniqueFd pidfd;
 };
 
+// Borrowed: with hundreds of workers the copies would be what a launch waits for.
 struct WorkerCommand {
-  std::vector<std::string> arguments;
-  Environment environment;
+  const std::vector<std::string>& arguments;
+  const Environment& environment;
+  Environment additions = {};  // win over `environment`
 };
 
 // One for a round. The child makes only raw system calls between its birth and exec: new session,

@@ -64,10 +64,21 @@ def wait_until(condition, what, deadline_s=DEADLINE_S):
     return time.monotonic() - start
 
 
+def wait_until_gone(mark):
+    """Seconds until nothing with that mark is alive. A look can miss what changes its pid, so several must agree."""
+    clean = 0
+
+    def look():
+        nonlocal clean
+        clean = 0 if alive_with(mark) else clean + 1
+        return clean >= 3
+    return wait_until(look, "everything gone")
+
+
 class Job:
     """One ddplaunch with workers that carry out `actions`; {report} and {folder} in them are replaced."""
 
-    def __init__(self, *actions, workers=2, options=(), program=None, preexec=None, wrapper=(), stdin=subprocess.DEVNULL):
+    def __init__(self, *actions, workers=2, options=(), program=None, preexec=None, wrapper=(), stdout=None):
         self.mark = "mark-" + uuid.uuid4().hex
         self.folder = tempfile.mkdtemp(prefix="ddp_test_")
         self.report = os.path.join(self.folder, "report")
@@ -84,8 +95,8 @@ class Job:
         self.out_path = os.path.join(self.folder, "stdout")
         self.err_path = os.path.join(self.folder, "stderr")
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
-            self.process = subprocess.Popen(command, stdin=stdin, stdout=out, stderr=err, preexec_fn=preexec,
-                                            env={**os.environ, "TMPDIR": self.temp})
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out if stdout is None else stdout,
+                                            stderr=err, preexec_fn=preexec, env={**os.environ, "TMPDIR": self.temp})
         self.guardian = self.process.pid
 
     def __enter__(self):

@@ -8,7 +8,7 @@ import signal
 import time
 import unittest
 
-from launcher_harness import Job, alive_with, is_alive, wait_until
+from launcher_harness import Job, alive_with, is_alive, wait_until_gone
 
 HARD_TO_FIND = ["ignore=15", "ignore=2", "ignore=1", "daemon={report}", "daemon={report}", "report={report}:ready", "wait"]
 
@@ -29,14 +29,14 @@ class Leftovers(unittest.TestCase):
         start = time.monotonic()
         self.assertEqual(job.wait(), 128 + signal.SIGKILL)
         self.assertIn("was killed by SIGKILL", job.stderr())
-        wait_until(lambda: not alive_with(job.mark), "everything gone")
+        wait_until_gone(job.mark)
         return time.monotonic() - start
 
     def check_guardian_killed(self, job):
         kill_for_sure(job.guardian)
         start = time.monotonic()
         self.assertEqual(job.process.wait(20), -signal.SIGKILL)
-        wait_until(lambda: not alive_with(job.mark), "everything gone")
+        wait_until_gone(job.mark)
         return time.monotonic() - start
 
     def ready_job(self):
@@ -64,7 +64,14 @@ class Leftovers(unittest.TestCase):
             self.assertEqual(job.process.wait(20), -signal.SIGKILL)
             self.assertTrue(is_alive(agent))
             os.kill(agent, signal.SIGCONT)
-            wait_until(lambda: not alive_with(job.mark), "everything gone")
+            wait_until_gone(job.mark)
+
+    def test_a_process_that_hops_from_pid_to_pid(self):
+        for check in (self.check_agent_killed, self.check_guardian_killed):
+            with self.subTest(check=check.__name__), Job("hop={report}", "report={report}:ready", "wait") as job:
+                job.expect("ready", 2)
+                job.expect("hop", 2)
+                print(f"gone after {check(job):.3f} s")
 
     def test_at_random_moments(self):
         seed = int(os.environ.get("DDP_SEED", random.SystemRandom().randrange(1 << 32)))

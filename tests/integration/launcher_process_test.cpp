@@ -64,8 +64,8 @@ struct Stage {
   std::unique_ptr<WorkerProcess> worker;
   std::optional<ExitStatus> ended;
 
-  void start(std::vector<std::string> arguments, Environment environment = {}) {
-    auto started = spawner.start({std::move(arguments), std::move(environment)});
+  void start(const std::vector<std::string>& arguments, const Environment& environment = {}) {
+    auto started = spawner.start({arguments, environment});
     REQUIRE(std::holds_alternative<SpawnedProcess>(started));
     worker = std::make_unique<WorkerProcess>(loop, std::get<SpawnedProcess>(std::move(started)),
                                              [this](const ExitStatus& status) { ended = status; });

@@ -6,13 +6,24 @@
 // if they have left their session, their parents and their environment. REPORT is a FIFO or file
 // that lines are appended to.
 //
-//   report=REPORT:WORD     "WORD <RANK> <pid>"            environment=FILE  writes it,
-//   NUL-separated descriptors=REPORT     "descriptors <RANK> 0 1 2 …"   close-stdio ignore=SIGNAL
-//   by number                      exit-on=SIGNAL:CODE report-on=SIGNAL:REPORT:WORD daemon=REPORT
-//   exit=CODE  raise=SIGNAL  wait  wait-for=FILE          exit-in-restart=COUNT:CODE
-//   error-file=JSON        to TORCHELASTIC_ERROR_FILE     only-rank=RANK    else skip the next
-//   action session=REPORT         "session <RANK> <pid> <sid> <parent death signal>" print=TEXT to
-//   stdout
+// clang-format off
+//   report=REPORT:WORD            "WORD <RANK> <pid>"
+//   descriptors=REPORT            "descriptors <RANK> 0 1 2 …"
+//   session=REPORT                "session <RANK> <pid> <sid> <parent death signal>"
+//   environment=FILE              writes it, NUL-separated
+//   error-file=JSON               into the file that TORCHELASTIC_ERROR_FILE names
+//   print=TEXT                    to stdout
+//   close-stdio
+//   ignore=SIGNAL                 by number, as all signals
+//   exit-on=SIGNAL:CODE           when that signal comes
+//   report-on=SIGNAL:REPORT:WORD  likewise
+//   daemon=REPORT                 leaves a process that is hard to find: "daemon<RANK> <pid>"
+//   hop=REPORT                    leaves a process that changes its pid all the time: "hop <RANK> <pid>"
+//   exit=CODE, raise=SIGNAL
+//   exit-in-restart=COUNT:CODE    if that is the restart count
+//   wait, wait-for=FILE           for ever, or until it is there
+//   only-rank=RANK                else skip the next action
+// clang-format on
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -134,6 +145,17 @@ void start_daemon(const std::string& report_to) {
   die("execve");
 }
 
+// Forks and leaves, for ever: whoever looks for it finds a pid that is dead already.
+void start_hopping(const std::string& report_to) {
+  if (::fork() != 0) return;
+  ::setsid();
+  report(report_to, "hop");
+  for (;;) {
+    if (::fork() != 0) std::_Exit(0);
+    ::usleep(100);
+  }
+}
+
 void wait_for(const std::string& path) {
   while (::access(path.c_str(), F_OK) != 0) ::usleep(2000);
 }
@@ -159,6 +181,7 @@ std::map<std::string, Action> actions() {
          catch_signal(std::stoi(v));
        }},
       {"daemon", start_daemon},
+      {"hop", start_hopping},
       {"exit", [](const std::string& v) { std::_Exit(std::stoi(v)); }},
       {"raise", [](const std::string& v) { ::raise(std::stoi(v)); }},
       {"wait",

@@ -1,0 +1,75 @@
+"""ddplaunch in places where something is missing: it runs a job of two all the same."""
+import os
+import resource
+import subprocess
+import unittest
+
+from launcher_harness import DDPLAUNCH, Job, alive_with
+
+
+def can(*command):
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+class Surroundings(unittest.TestCase):
+    def succeeds(self, job, said=""):
+        with job:
+            ranks = sorted(rank for rank, _ in job.expect("ready", 2))
+            self.assertEqual(ranks, ["0", "1"])
+            self.assertEqual(job.wait(), 0)
+            self.assertEqual(job.stderr(), said)
+            self.assertEqual(alive_with(job.mark), [])
+
+    def test_each_standard_descriptor_closed(self):
+        for descriptor in (0, 1):
+            with self.subTest(descriptor=descriptor):
+                self.succeeds(Job("report={report}:ready", preexec=lambda: os.close(descriptor)))
+        with self.subTest(descriptor=2), Job("descriptors={report}", preexec=lambda: os.closerange(0, 3)) as job:
+            for _, *descriptors in job.expect("descriptors", 2):
+                self.assertEqual(descriptors, ["0", "1", "2", "3"])
+            self.assertEqual(job.wait(), 0)
+
+    def test_64_descriptors(self):
+        self.succeeds(Job("report={report}:ready", preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))))
+
+    def test_an_empty_environment_but_for_PATH(self):
+        self.succeeds(Job("report={report}:ready", wrapper=["env", "-i", "PATH=" + os.environ["PATH"]]))
+
+    def test_no_place_for_error_files(self):
+        with Job("environment={folder}/env", wrapper=["env", "TMPDIR=/proc/no/such/folder"], workers=1) as job:
+            self.assertEqual(job.wait(), 0)
+            with open(os.path.join(job.folder, "env"), "rb") as text:
+                self.assertIn(b"TORCHELASTIC_ERROR_FILE=", text.read().split(b"\0"))
+
+    def test_no_proc(self):
+        hide = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
+        if not can(*hide, "true"):
+            self.skipTest("/proc can't be hidden here")
+        self.succeeds(Job("report={report}:ready", wrapper=hide),
+                      "ddplaunch: /proc can't be read: processes that workers leave behind may outlive the job\n")
+
+    def test_a_folder_that_was_removed(self):
+        def vanish():
+            os.mkdir("/tmp/ddp_gone_%d" % os.getpid())
+            os.chdir("/tmp/ddp_gone_%d" % os.getpid())
+            os.rmdir("/tmp/ddp_gone_%d" % os.getpid())
+        self.succeeds(Job("report={report}:ready", preexec=vanish))
+
+    def test_help_needs_nothing(self):
+        shown = subprocess.run([DDPLAUNCH, "--help"], env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 0)
+        self.assertIn("--nproc-per-node", shown.stdout)
+        self.assertEqual(shown.stderr, "")
+
+    def test_a_reader_of_stdout_that_leaves_kills_the_worker_not_us(self):
+        read, write = os.pipe()
+        with Job("wait-for={folder}/go", "print=x", "exit=0", workers=1, stdout=write) as job:
+            os.close(write)
+            os.close(read)
+            job.touch("go")
+            self.assertEqual(job.wait(), 128 + 13)  # the worker's SIGPIPE has its default effect
+            self.assertIn("SIGPIPE", job.stderr())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
