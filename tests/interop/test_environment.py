@@ -1,4 +1,6 @@
-"""What a worker finds in its environment under ddplaunch, beside torchrun. Usage: test_environment.py DDPLAUNCH TORCHRUN
+"""What a worker finds in its environment under ddplaunch, beside torchrun.
+
+Usage: test_environment.py DDPLAUNCH TORCHRUN
 
 The differences that are meant are listed here by name, and in the README; any other fails.
 """

@@ -1,7 +1,7 @@
 """Two nodes, each a network namespace of its own, under ddplaunch. Usage: test_two_nodes.py BIN_DIR
 
-Needs root and network namespaces; says so and is skipped (77) elsewhere. The two "hosts" share /proc and the boot id, so
-every test asserts which back end carried the bytes.
+Needs root and network namespaces; says so and is skipped (77) elsewhere. The two "hosts" share /proc and the boot id,
+so the tests assert which back end carried the bytes.
 """
 
 import os
@@ -103,7 +103,8 @@ class TwoNodes(unittest.TestCase):
 
     def script(self, body):
         """A worker: a shell script that first says its pid (ddplaunch makes $$ of $$$$), then does `body`."""
-        return ["--no-python", "sh", "-c", 'echo $$$$ > "$OUT/tmp.$RANK" && mv "$OUT/tmp.$RANK" "$OUT/pid.$RANK"; ' + body]
+        announce = 'echo $$$$ > "$OUT/tmp.$RANK" && mv "$OUT/tmp.$RANK" "$OUT/pid.$RANK"; '
+        return ["--no-python", "sh", "-c", announce + body]
 
     def pids(self, world=4):
         return [int(wait_for(os.path.join(self.tmp.name, "pid.%d" % r))) for r in range(world)]
