@@ -181,7 +181,7 @@ class Scanner {
         const std::size_t distance =
             std::min(edit_distance(hyphened, known),
                      edit_distance(hyphened, known.substr(0, hyphened.size())));
-        if (starts_with(known, "--") && distance < best) {
+        if (name.size() > 2 && starts_with(known, "--") && distance < best) {
           best = distance;
           nearest = known;
         }

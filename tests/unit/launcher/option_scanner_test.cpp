@@ -101,6 +101,8 @@ TEST_CASE("option scanner: mistakes are named, with the nearest option") {
         "error: unknown option --nnode_rank; did you mean --node-rank?");
   CHECK(scan({"--nprocs", "2", "p"}) ==
         "error: unknown option --nprocs; did you mean --nproc-per-node?");
+  CHECK(scan({"-nproc-per-node", "2", "p"}) ==
+        "error: unknown option -nproc-per-node; did you mean --nproc-per-node?");
   CHECK(scan({"--zz", "p"}) == "error: unknown option --zz; see --help");
   CHECK(scan({"--zzzzzzzzzzzz", "p"}) == "error: unknown option --zzzzzzzzzzzz; see --help");
   CHECK(scan({"-x", "p"}) == "error: unknown option -x; see --help");
