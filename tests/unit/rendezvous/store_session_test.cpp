@@ -33,7 +33,13 @@ constexpr auto kDeadline = std::chrono::seconds(10);
 
 // A store on the loop of this thread, which runs while a client waits for something.
 struct Scene {
-  explicit Scene(WorkerStoreOptions options = {}) {
+  explicit Scene(WorkerStoreOptions options = {}, bool takes_agents = false) {
+    if (takes_agents) {
+      options.agent_acceptor = [this](tcp::socket socket, std::string already_read) {
+        agents.push_back(std::move(socket));
+        agent_bytes = std::move(already_read);
+      };
+    }
     auto opened = WorkerStore::open(context, options);
     REQUIRE(opened.ok());
     store = std::move(opened).value();
@@ -51,7 +57,9 @@ struct Scene {
     return true;
   }
 
-  asio::io_context context{1};
+  asio::io_context context{1};  // outlives the sockets below
+  std::vector<tcp::socket> agents;
+  std::string agent_bytes;
   std::unique_ptr<WorkerStore> store;
 };
 
@@ -276,33 +284,26 @@ TEST_CASE("listener: other protocols are closed, agents too where nobody takes t
 }
 
 TEST_CASE("listener: an agent's connection goes to the owner with all that was read") {
-  WorkerStoreOptions options;
-  std::vector<tcp::socket> taken;
-  std::string already_read;
-  options.agent_acceptor = [&](tcp::socket socket, std::string bytes) {
-    taken.push_back(std::move(socket));
-    already_read = std::move(bytes);
-  };
-  Scene scene(options);
+  Scene scene({}, true);
   Client agent(scene);
   Client worker(scene);
   agent.send("ddpa");
   worker.greet();
   CHECK(worker.count_keys() == 0);
   agent.send("gent\x05");
-  REQUIRE(scene.run_until([&] { return !taken.empty(); }));
-  CHECK(already_read.substr(0, 8) == "ddpagent");
-  CHECK((::fcntl(taken[0].native_handle(), F_GETFD) & FD_CLOEXEC) != 0);
+  REQUIRE(scene.run_until([&] { return !scene.agents.empty(); }));
+  CHECK(scene.agent_bytes.substr(0, 8) == "ddpagent");
+  CHECK((::fcntl(scene.agents[0].native_handle(), F_GETFD) & FD_CLOEXEC) != 0);
   int no_delay = 0;
   socklen_t length = sizeof no_delay;
-  ::getsockopt(taken[0].native_handle(), IPPROTO_TCP, TCP_NODELAY, &no_delay, &length);
+  ::getsockopt(scene.agents[0].native_handle(), IPPROTO_TCP, TCP_NODELAY, &no_delay, &length);
   CHECK(no_delay == 1);
 
   // A new round and even the end of the store leave it alone.
   scene.store->renew();
   CHECK(worker.closed());
   scene.store.reset();
-  asio::write(taken[0], asio::buffer("hi", 2));
+  asio::write(scene.agents[0], asio::buffer("hi", 2));
   CHECK(agent.receive(2) == "hi");
 }
 
