@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -59,10 +60,15 @@ void check_type(Group& group, const Gpu& gpu, int rank, int ranks, ddp_dtype dty
 
 }  // namespace
 
+std::string nccl_plugin_file() {
+  const char* moved = std::getenv("DDP_NCCL_PLUGIN");
+  return moved != nullptr ? moved : DDP_NCCL_PLUGIN;
+}
+
 std::vector<RankOutcome> run_nccl_ranks(int ranks, int64_t timeout_ms, const NcclBody& body) {
   const ScratchFolder folder;
   return run_ranks(ranks, [&](int rank, RankReport& report) {
-    const Plugin plugin(DDP_NCCL_PLUGIN);
+    const Plugin plugin(nccl_plugin_file());
     const FileStore store(folder.path());
     const Gpu gpu(0);
     Group group(plugin.table(), store, {rank, ranks, 0, timeout_ms});

@@ -3,12 +3,18 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "tests/device/gpu_memory.h"
 #include "tests/integration/plugins/plugin.h"
 #include "tests/integration/plugins/rank_processes.h"
 
 namespace ddp::test {
+
+// The plug-in under test: DDP_NCCL_PLUGIN of the environment, for a tree that was moved, else the
+// one just built.
+[[nodiscard]] std::string nccl_plugin_file();
 
 using NcclBody = std::function<void(Group& group, const Gpu& gpu, int rank, RankReport& report)>;
 

@@ -15,7 +15,7 @@ using namespace ddp::test;
 bool on_gpu() {
   std::string reason = ddp::cuda::unavailable_reason();
   if (reason.empty()) {
-    const Plugin plugin(DDP_NCCL_PLUGIN);
+    const Plugin plugin(nccl_plugin_file());
     ddp_error_v1 error = empty_error();
     if (plugin.table().available(&error) != DDP_OK) reason = error.message;
   }
@@ -46,7 +46,7 @@ TEST_CASE("nccl on a GPU: a rank that never comes ends the set-up in time") {
   const ScratchFolder folder;
   const auto outcomes = run_ranks(2, [&](int rank, RankReport& report) {
     if (rank == 1) return;
-    const Plugin plugin(DDP_NCCL_PLUGIN);
+    const Plugin plugin(nccl_plugin_file());
     const FileStore store(folder.path());
     const Group group(plugin.table(), store, {rank, 2, 0, 3000});
     report.record(group.status(), group.error());

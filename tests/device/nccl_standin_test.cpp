@@ -56,7 +56,7 @@ TEST_CASE("nccl on stand-ins: memory of another GPU is refused") {
 TEST_CASE("nccl on stand-ins: a GPU that is not there makes no group") {
   const auto outcomes = run_ranks(1, [&](int, RankReport& report) {
     const ScratchFolder folder;
-    const Plugin plugin(DDP_NCCL_PLUGIN);
+    const Plugin plugin(nccl_plugin_file());
     const FileStore store(folder.path());
     const Group group(plugin.table(), store, {0, 1, 5, 5000});
     report.record(group.status(), group.error());
@@ -96,7 +96,7 @@ TEST_CASE("nccl on stand-ins: a rank that never comes ends the set-up in time") 
   const ScratchFolder folder;
   const auto outcomes = run_ranks(2, [&](int rank, RankReport& report) {
     if (rank == 1) return;
-    const Plugin plugin(DDP_NCCL_PLUGIN);
+    const Plugin plugin(nccl_plugin_file());
     const FileStore store(folder.path());
     const auto start = Clock::now();
     const Group group(plugin.table(), store, {rank, 2, 0, 700});
@@ -112,7 +112,7 @@ TEST_CASE("nccl on stand-ins: without rank 0 there is no id, and the wait for it
   const ScratchFolder folder;
   const auto outcomes = run_ranks(2, [&](int rank, RankReport& report) {
     if (rank == 0) return;
-    const Plugin plugin(DDP_NCCL_PLUGIN);
+    const Plugin plugin(nccl_plugin_file());
     const FileStore store(folder.path());
     const Group group(plugin.table(), store, {rank, 2, 0, 700});
     report.record(group.status(), group.error());
