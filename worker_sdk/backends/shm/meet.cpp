@@ -14,10 +14,12 @@
 namespace ddp::sdk::shm {
 namespace {
 
-// How large the pieces are in which big arrays travel. Two of them should fit into a core's own
-// cache; with many ranks the whole must stay small.
+// How large the pieces are in which big arrays travel. Smaller ones stay, modified, in the writer's
+// own cache, from where another core fetches them several times more slowly than from the shared
+// one (measured: 1 MiB in one piece 46 µs, in 128 KiB pieces 176 µs). With many ranks the whole
+// must stay small.
 std::size_t chunk_for(int ranks) {
-  constexpr std::size_t kChunk = 512U << 10;
+  constexpr std::size_t kChunk = 1U << 20;
   constexpr std::size_t kLeast = 64U << 10;
   std::size_t chunk = kChunk;
   while (chunk > kLeast && chunk * static_cast<std::size_t>(ranks) > (16U << 20)) chunk /= 2;
