@@ -49,6 +49,15 @@ def alive(pid):
         return False
 
 
+def agent_of(guardian):
+    """The guardian's one child."""
+    with open("/proc/%d/task/%d/children" % (guardian, guardian)) as f:
+        (agent,) = f.read().split()
+    with open("/proc/%s/comm" % agent) as f:
+        assert f.read().strip() == "ddp-agent"
+    return int(agent)
+
+
 class Job:
     """One ddplaunch per host, outputs in files."""
 
@@ -166,20 +175,30 @@ class TwoNodes(unittest.TestCase):
         self.assertEqual(job.wait(), [143, 143], job.text(0, "err") + job.text(1, "err"))
         self.assert_all_gone(pids)
 
-    def test_kill_9_of_node_0_ends_node_1(self):
+    def test_kill_9_of_the_coordinators_agent_ends_node_1(self):
         job = self.job(self.script("exec sleep 600"))
         pids = self.pids()
-        job.agents[0].kill()
-        self.assertEqual(job.agents[0].wait(), -signal.SIGKILL)  # the fault took place
+        os.kill(agent_of(job.agents[0].pid), signal.SIGKILL)
+        self.assertEqual(job.agents[0].wait(timeout=LIMIT), 137, job.text(0, "err"))  # the fault took place
         self.assertEqual(job.agents[1].wait(timeout=LIMIT), 122, job.text(1, "err"))
         self.assert_all_gone(pids)
 
-    def test_kill_9_of_node_1_is_noticed_by_node_0(self):
+    def test_kill_9_of_the_other_agent_is_noticed_by_node_0(self):
         job = self.job(self.script("exec sleep 600"), options=["--rdzv-conf=join_timeout=2"])
         pids = self.pids()
-        job.agents[1].kill()
-        self.assertEqual(job.agents[1].wait(), -signal.SIGKILL)
+        os.kill(agent_of(job.agents[1].pid), signal.SIGKILL)
+        self.assertEqual(job.agents[1].wait(timeout=LIMIT), 137, job.text(1, "err"))
         self.assertEqual(job.agents[0].wait(timeout=LIMIT), 123, job.text(0, "err"))
+        self.assertIn("lost", job.text(0, "err"))
+        self.assert_all_gone(pids)
+
+    def test_kill_9_of_a_guardian_ends_both_and_is_named(self):
+        job = self.job(self.script("exec sleep 600"))
+        pids = self.pids()
+        job.agents[1].kill()
+        self.assertEqual(job.agents[1].wait(timeout=LIMIT), -signal.SIGKILL)
+        self.assertEqual(job.agents[0].wait(timeout=LIMIT), 1, job.text(0, "err"))
+        self.assertIn("guardian", job.text(0, "err"))
         self.assert_all_gone(pids)
 
     def test_a_node_that_never_comes_is_named_after_the_join_timeout(self):
