@@ -63,9 +63,12 @@ std::optional<rlimit> raise_limit_of_files() {
   return original;
 }
 
-std::string temp_folder(const Environment& environment) {
+// On a busy disk the folders of hundreds of ranks would take longer than starting them, so memory
+// comes first unless the user has named a place.
+std::vector<std::string> places_for_files(const Environment& environment) {
   const auto variable = environment.find("TMPDIR");
-  return variable == environment.end() || variable->second.empty() ? "/tmp" : variable->second;
+  if (variable != environment.end() && !variable->second.empty()) return {variable->second};
+  return {"/dev/shm", "/tmp"};
 }
 
 }  // namespace
@@ -80,7 +83,7 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
                {[this](int signal) { on_signal(signal); }, [this] { strangers_.child_ended(); }}),
       strangers_(context_, {[this](pid_t pid) { return workers_ && workers_->owns(pid); },
                             [](const std::string& text) { write_line(text); }}),
-      error_files_(temp_folder(environment), config_.run_id),
+      error_files_(places_for_files(environment), config_.run_id),
       limit_of_files_(raise_limit_of_files()),
       agent_(config_, host_name_, node_, environment),
       coordination_(context_, config_, random_bits(),

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxFileSize = 1 << 20;
 constexpr std::size_t kMaxNameSize = 64;
+constexpr const char* kFileName = "/error.json";
 
 // One path component, whatever the user calls the run.
 std::string sanitise(const std::string& name) {
@@ -53,44 +54,49 @@ std::string read_all(const std::string& path) {
 
 }  // namespace
 
-ErrorFiles::ErrorFiles(std::string temp_folder, const std::string& run_id)
-    : temp_folder_(std::move(temp_folder)), run_name_(sanitise(run_id)) {}
+ErrorFiles::ErrorFiles(std::vector<std::string> places, const std::string& run_id)
+    : places_(std::move(places)), run_name_(sanitise(run_id)) {}
 
 std::string ErrorFiles::prepare(const rendezvous::Placement& placement,
                                 rendezvous::LocalRank local_rank) {
-  if (!std::exchange(tried_, true)) {
-    std::string name = temp_folder_ + "/ddplaunch_XXXXXX";
-    if (::mkdtemp(name.data()) != nullptr) root_ = name;
-  }
+  if (!std::exchange(tried_, true)) make_root();
   if (root_.empty()) return {};
   std::string path = error_file_path(root_ + '/' + run_name_, placement, local_rank);
-  for (const std::string& folder : parents(path, root_)) {
-    if (::mkdir(folder.c_str(), 0700) == 0) {
-      folders_.push_back(folder);
-    } else if (errno != EEXIST) {
-      return {};
-    }
+  const std::string folder = path.substr(0, path.rfind('/'));
+  // The outer ones are there if another rank has been here.
+  if (!make_folder(folder)) {
+    for (const std::string& parent : parents(folder, root_)) make_folder(parent);
+    if (!make_folder(folder)) return {};
   }
-  files_.push_back(path);
   return path;
+}
+
+void ErrorFiles::make_root() {
+  for (const std::string& place : places_) {
+    std::string name = place + "/ddplaunch_XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) continue;
+    root_ = name;
+    return;
+  }
+}
+
+bool ErrorFiles::make_folder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0) return errno == EEXIST;
+  folders_.push_back(folder);
+  return true;
 }
 
 bool ErrorFiles::clean(bool keep) {
   if (root_.empty()) return false;
   bool left = false;
-  for (const std::string& file : files_) {
-    if (keep) {
-      left = left || ::access(file.c_str(), F_OK) == 0;
-    } else {
-      ::unlink(file.c_str());
-    }
-  }
-  // Fails where a file is left, and that is all it should do.
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) {
-    ::rmdir(folder->c_str());
+    if (::rmdir(folder->c_str()) == 0) continue;
+    left = true;
+    if (keep) continue;
+    ::unlink((*folder + kFileName).c_str());
+    left = ::rmdir(folder->c_str()) != 0;
   }
-  ::rmdir(root_.c_str());
-  return left;
+  return ::rmdir(root_.c_str()) != 0 && left;
 }
 
 std::string read_error_message(const std::string& path) {

@@ -11,8 +11,8 @@ namespace ddp::launcher {
 
 class ErrorFiles {
  public:
-  // `temp_folder` is $TMPDIR or /tmp. Nothing is made before the first prepare().
-  ErrorFiles(std::string temp_folder, const std::string& run_id);
+  // `places` are folders to try, best first. Nothing is made before the first prepare().
+  ErrorFiles(std::vector<std::string> places, const std::string& run_id);
 
   // The path for that worker, in a folder that exists; empty if it can't be made, as PyTorch wants
   // it then.
@@ -24,12 +24,14 @@ class ErrorFiles {
   [[nodiscard]] const std::string& folder() const { return root_; }
 
  private:
-  std::string temp_folder_;
+  void make_root();
+  bool make_folder(const std::string& folder);
+
+  std::vector<std::string> places_;
   std::string run_name_;
-  std::string root_;  // <temp_folder>/ddplaunch_XXXXXX once made
+  std::string root_;  // <place>/ddplaunch_XXXXXX once made
   bool tried_ = false;
   std::vector<std::string> folders_;  // made, parents first
-  std::vector<std::string> files_;    // that may be there
 };
 
 // The message in an error.json, empty if there is none. PyTorch's file, so anything may be in it.

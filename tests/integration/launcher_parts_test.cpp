@@ -127,7 +127,7 @@ TEST_CASE("error files: folders are made, private, and nothing stays") {
   const std::filesystem::path temp = std::filesystem::absolute("error_files_test");
   std::filesystem::create_directory(temp);
   {
-    ErrorFiles files(temp.string(), "../a b");
+    ErrorFiles files({"/proc/no/such/folder", temp.string()}, "../a b");
     const std::filesystem::path path = files.prepare(two_workers(), {1});
     CHECK(path.filename() == "error.json");
     CHECK(path.parent_path().filename() == "1");
@@ -145,7 +145,7 @@ TEST_CASE("error files: folders are made, private, and nothing stays") {
 }
 
 TEST_CASE("error files: no place to write is no error") {
-  ErrorFiles files("/proc/no/such/folder", "run");
+  ErrorFiles files({"/proc/no/such/folder"}, "run");
   CHECK(files.prepare(two_workers(), {0}).empty());
   CHECK_FALSE(files.clean(true));
 }
