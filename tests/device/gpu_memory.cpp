@@ -52,11 +52,11 @@ void Gpu::release(void* memory) const {
 }
 
 void Gpu::upload(void* to, const void* from, size_t bytes) const {
-  driver_call("cuMemcpyHtoD_v2", address(to), from, bytes);
+  if (bytes > 0) driver_call("cuMemcpyHtoD_v2", address(to), from, bytes);
 }
 
 void Gpu::download(void* to, const void* from, size_t bytes) const {
-  driver_call("cuMemcpyDtoH_v2", to, address(from), bytes);
+  if (bytes > 0) driver_call("cuMemcpyDtoH_v2", to, address(from), bytes);
 }
 
 void* Gpu::make_stream() const {
