@@ -1,7 +1,10 @@
 """ddplaunch: how a job's end becomes an exit code, and what restarts do."""
+import json
 import os
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 import unittest
 
@@ -76,7 +79,44 @@ class ExitCodes(unittest.TestCase):
             self.assertEqual(alive_with(job.mark), [])
 
 
+# Waits for a death on the control page, asks the store about it too, and writes both down.
+WITNESS = r"""
+import mmap, os, signal, socket, struct, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+page = mmap.mmap(int(os.environ["DDP_SHM_FD"]), 8192)
+if os.environ["RANK"] == "1":
+    while not os.path.exists(sys.argv[1] + ".ready"):
+        time.sleep(0.001)
+    os._exit(3)
+open(sys.argv[1] + ".ready", "w").close()
+while struct.unpack_from("<I", page, 64)[0] != 2:
+    time.sleep(0.001)
+dead_rank, dead_pid, exit_code, dead_signal = struct.unpack_from("<4i", page, 68)
+reason = page[148:148 + 512].split(b"\0")[0].decode()
+store = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+key = b"\0ddp/1/death"
+store.sendall(bytes.fromhex("00cef7853c") + struct.pack("<BQ", 3, len(key)) + key)
+length = struct.unpack("<Q", store.recv(8, socket.MSG_WAITALL))[0]
+notice = store.recv(length, socket.MSG_WAITALL).decode()
+with open(sys.argv[1], "w") as out:
+    print(dead_rank, dead_pid > 0, exit_code, dead_signal, reason, notice, sep="\n", file=out)
+os.replace(sys.argv[1], sys.argv[1] + ".done")
+"""
+
+
 class Workers(unittest.TestCase):
+    def test_survivors_are_told_of_a_death_before_they_are_stopped(self):
+        with tempfile.TemporaryDirectory() as folder:
+            told = os.path.join(folder, "told")
+            with Job(program=[sys.executable, "-c", WITNESS, told], options=["--shutdown-timeout=20"]) as job:
+                self.assertEqual(job.wait(), 3)
+            with open(told + ".done") as text:
+                rank, has_pid, code, number, reason, notice = text.read().splitlines()
+            self.assertEqual([rank, has_pid, code, number], ["1", "True", "3", "0"])
+            self.assertIn("exited with code 3", reason)
+            self.assertEqual(json.loads(notice)["rank"], 1)
+            self.assertEqual(json.loads(notice)["exit_code"], 3)
+
     def test_they_have_0_1_2_and_the_control_page(self):
         with Job("descriptors={report}", "exit=0", workers=3) as job:
             for rank, *descriptors in job.expect("descriptors", 3):
@@ -101,7 +141,8 @@ class Workers(unittest.TestCase):
             print(f"200 workers: {time.monotonic() - start:.2f} s")
 
     def test_one_that_closes_its_stdio_is_still_a_worker(self):
-        with Job("close-stdio", "report={report}:ready", "wait-for={folder}/go", "only-rank=1", "exit=3", "wait") as job:
+        with Job("close-stdio", "report={report}:ready", "wait-for={folder}/go", "only-rank=1", "exit=3",
+                 "wait") as job:
             pids = [int(pid) for _, pid in job.expect("ready", 2)]
             self.assertTrue(all(is_alive(pid) for pid in pids))
             job.touch("go")

@@ -10,7 +10,8 @@ import unittest
 
 from launcher_harness import Job, alive_with, is_alive, wait_until_gone
 
-HARD_TO_FIND = ["ignore=15", "ignore=2", "ignore=1", "daemon={report}", "daemon={report}", "report={report}:ready", "wait"]
+HARD_TO_FIND = ["ignore=15", "ignore=2", "ignore=1", "daemon={report}", "daemon={report}",
+                "report={report}:ready", "wait"]
 
 
 def kill_for_sure(pid):

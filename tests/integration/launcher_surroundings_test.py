@@ -30,7 +30,9 @@ class Surroundings(unittest.TestCase):
             self.assertEqual(job.wait(), 0)
 
     def test_64_descriptors(self):
-        self.succeeds(Job("report={report}:ready", preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))))
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        self.succeeds(Job("report={report}:ready", preexec=limit))
 
     def test_an_empty_environment_but_for_PATH(self):
         self.succeeds(Job("report={report}:ready", wrapper=["env", "-i", "PATH=" + os.environ["PATH"]]))
