@@ -196,9 +196,9 @@ void Coordinator::obey(JobEntry& entry, const JobEffects& wanted, Instant now,
       if (session != entry.sessions.end()) refuse(session->second, refused->refuse, effects);
     } else if (const auto* dropped = std::get_if<DropNode>(&effect)) {
       detach(entry, dropped->node, effects);
-    } else if (const auto* ended = std::get_if<JobEnded>(&effect)) {
+    } else if (const auto* decided = std::get_if<JobDecided>(&effect)) {
       entry.closed_at = now;
-      effects.emplace_back(JobFinished{entry.job.run_id(), ended->verdict});
+      effects.emplace_back(JobClosed{entry.job.run_id(), decided->verdict});
     }
   }
   if (orders_changed) send_changed_orders(entry, now, effects);

@@ -37,7 +37,7 @@ struct SendMessage {
 struct CloseSession {  // when all that was sent is out; nothing more is expected from it
   SessionId session;
 };
-struct JobFinished {  // everybody knows its verdict
+struct JobClosed {  // it has its verdict, of which its nodes are being told
   std::string run_id;
   Verdict verdict;
 };
@@ -45,7 +45,7 @@ struct JobStateChanged {
   std::string run_id;
   std::string line;  // one sentence for people
 };
-using CoordinatorEffect = std::variant<SendMessage, CloseSession, JobFinished, JobStateChanged>;
+using CoordinatorEffect = std::variant<SendMessage, CloseSession, JobClosed, JobStateChanged>;
 using CoordinatorEffects = std::vector<CoordinatorEffect>;
 
 struct CoordinatorSetup {

@@ -9,11 +9,6 @@
 namespace ddp::rendezvous {
 namespace {
 
-// An agent that says this starts no workers any more.
-bool ends_agent(FailureKind kind) {
-  return kind == FailureKind::interrupted || kind == FailureKind::launcher_failed;
-}
-
 std::string quoted(const std::string& text) {
   return "'" + text + "'";
 }
@@ -138,7 +133,7 @@ void Job::on(const NodeReported& event, Instant now, JobEffects& effects) {
     const bool had_master = round->master.has_value();
     note_member_status(*round, event.node, status, now);
     if (round->master && !had_master) effects.emplace_back(OrdersChanged{});
-  } else if (status.failure && ends_agent(status.failure->kind)) {
+  } else if (status.failure && status.failure->kind == FailureKind::interrupted) {
     note_wish_to_leave(event.node, *status.failure, now, effects);
   }
 }
@@ -166,24 +161,31 @@ void Job::note_member_status(Round& round, const NodeId& id, const NodeStatus& s
   }
 }
 
-// The first one of each node counts; no sender can date it back to before the round.
+// The first one of each node counts. Repeated, it was never later than any of its reports says: one
+// of them may have been on its way for long. No sender can date it back to before the round.
 void Job::note_failure(Round& round, Member& member, const Failure& failure, Instant now) {
-  if (std::exchange(member.failed, true)) return;
-  round.failures.push_back({failure, std::max(now - failure.age, round.started)});
+  const Instant happened = std::max(now - failure.age, round.started);
+  if (!member.failure) {
+    member.failure = round.failures.size();
+    round.failures.push_back({failure, happened});
+  } else {
+    Instant& known = round.failures[*member.failure].happened;
+    known = std::min(known, happened);
+  }
 }
 
-// A node that has no part in a round leaves alone; else the job ends with it.
+// An agent that was interrupted starts no workers any more. A node that has no part in a round
+// leaves alone; else the job ends with it.
 void Job::note_wish_to_leave(const NodeId& id, const Failure& failure, Instant now,
                              JobEffects& effects) {
   const bool local = nodes_.at(id).local;
   if (Member* member = current_member(id)) {
     note_failure(*current_round(), *member, failure, now);
-    // It starts nothing any more, so what it was ordered and has not begun never will.
+    // What it was ordered and has not begun never will be.
     member->stopped = member->stopped || !is_busy(*nodes_.at(id).status);
   } else if (local || (has_run() && std::holds_alternative<Forming>(phase_))) {
     RoundOutcome outcome = decide_outcome({{failure, now}}, {restarts_used_, terms_.max_restarts});
-    close(std::move(std::get<EndJob>(outcome).verdict), now);
-    effects.emplace_back(OrdersChanged{});
+    close(std::move(std::get<EndJob>(outcome).verdict), now, effects);
   } else {
     effects.emplace_back(RefuseNode{
         id, Refuse{exit_code_of(failure), "this node left before it had a part in the job"}});
@@ -270,16 +272,16 @@ void Job::settle(Instant now, JobEffects& effects) {
   while (step()) effects.emplace_back(OrdersChanged{});
 }
 
-bool Job::settle(Forming& forming, Instant now, JobEffects&) {
+bool Job::settle(Forming& forming, Instant now, JobEffects& effects) {
   const auto ready = static_cast<std::int32_t>(ready_nodes().size());
   if (ready < terms_.limits.min) {
     forming.enough_since.reset();
-    if (now < forming.since + times_.join) return false;
+    if (now < forming.since + times_.join || one_may_be_back()) return false;
     Verdict verdict;
     verdict.exit_code = has_run() ? exit_code::kNodeLost : exit_code::kRendezvousTimeout;
     verdict.reason = join_timeout_reason();
     verdict.restarts_used = restarts_used_;
-    close(std::move(verdict), now);
+    close(std::move(verdict), now, effects);
     return true;
   }
   if (!forming.enough_since) forming.enough_since = now;
@@ -291,7 +293,7 @@ bool Job::settle(Forming& forming, Instant now, JobEffects&) {
   return true;
 }
 
-bool Job::settle(Running& running, Instant now, JobEffects&) {
+bool Job::settle(Running& running, Instant now, JobEffects& effects) {
   Round& round = running.round;
   if (!round.failures.empty()) {
     Round stopping = std::move(round);
@@ -304,11 +306,11 @@ bool Job::settle(Running& running, Instant now, JobEffects&) {
   Verdict verdict;
   verdict.reason = "every worker succeeded";
   verdict.restarts_used = restarts_used_;
-  close(std::move(verdict), now);
+  close(std::move(verdict), now, effects);
   return true;
 }
 
-bool Job::settle(Stopping& stopping, Instant now, JobEffects&) {
+bool Job::settle(Stopping& stopping, Instant now, JobEffects& effects) {
   Round& round = stopping.round;
   const bool over = std::all_of(round.members.begin(), round.members.end(), [](const auto& entry) {
     return entry.second.stopped || entry.second.lost;
@@ -316,7 +318,7 @@ bool Job::settle(Stopping& stopping, Instant now, JobEffects&) {
   if (!over) return false;
   RoundOutcome outcome = decide_outcome(round.failures, {restarts_used_, terms_.max_restarts});
   if (auto* end = std::get_if<EndJob>(&outcome)) {
-    close(std::move(end->verdict), now);
+    close(std::move(end->verdict), now, effects);
   } else {
     if (std::get<StartAgain>(outcome).costs_restart) ++restarts_used_;
     phase_ = Forming{now, std::nullopt};
@@ -324,13 +326,12 @@ bool Job::settle(Stopping& stopping, Instant now, JobEffects&) {
   return true;
 }
 
-bool Job::settle(Closing& closing, Instant now, JobEffects& effects) {
+bool Job::settle(Closing& closing, Instant now, JobEffects&) {
   const bool all_know = std::all_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
     return entry.second.status && entry.second.status->verdict_acknowledged;
   });
   if (!all_know && now < closing.since + times_.closing) return false;
   phase_ = Closed{};
-  effects.emplace_back(JobEnded{*verdict_});
   return true;
 }
 
@@ -370,9 +371,11 @@ void Job::start_round(Instant now) {
   phase_ = Running{std::move(round)};
 }
 
-void Job::close(Verdict verdict, Instant now) {
+void Job::close(Verdict verdict, Instant now, JobEffects& effects) {
   DDP_ASSERT(!verdict_);
   verdict_ = std::move(verdict);
+  effects.emplace_back(JobDecided{*verdict_});
+  effects.emplace_back(OrdersChanged{});
   phase_ = Closing{now};
 }
 

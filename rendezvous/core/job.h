@@ -1,6 +1,7 @@
 // One job: who takes part in it, in which round it is, what each node is told, and how it ended.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -55,10 +56,10 @@ struct RefuseNode {       // tell it, then close its connection
 struct DropNode {  // it is lost: close its connection, if there is one
   NodeId node;
 };
-struct JobEnded {
+struct JobDecided {  // from here on only told, never changed
   Verdict verdict;
 };
-using JobEffect = std::variant<OrdersChanged, RefuseNode, DropNode, JobEnded>;
+using JobEffect = std::variant<OrdersChanged, RefuseNode, DropNode, JobDecided>;
 using JobEffects = std::vector<JobEffect>;
 
 // Level-triggered inside as well: an event only changes what is known, then settle() compares what
@@ -99,7 +100,7 @@ class Job {
     bool succeeded = false;
     bool stopped = false;  // nothing of the round is left there
     bool lost = false;
-    bool failed = false;  // its failure is in `failures`
+    std::optional<std::size_t> failure;  // its place in `failures`
   };
   struct Round {
     RoundId id;
@@ -147,7 +148,7 @@ class Job {
   bool settle(Closing& closing, Instant now, JobEffects& effects);
   bool settle(Closed&, Instant, JobEffects&) { return false; }
   void start_round(Instant now);
-  void close(Verdict verdict, Instant now);
+  void close(Verdict verdict, Instant now, JobEffects& effects);
 
   [[nodiscard]] Round* current_round();
   [[nodiscard]] const Round* current_round() const;
@@ -156,6 +157,8 @@ class Job {
   [[nodiscard]] static bool is_busy(const NodeStatus& status);
   [[nodiscard]] bool is_ready(const Node& node) const;
   [[nodiscard]] std::vector<const Node*> ready_nodes() const;
+  // Within its grace: nobody gives up for want of it.
+  [[nodiscard]] bool one_may_be_back() const;
   [[nodiscard]] std::optional<Instant> forming_deadline(const Forming& forming) const;
   [[nodiscard]] bool has_run() const { return round_number_ > 0; }
   [[nodiscard]] std::string forming_reason() const;

@@ -156,8 +156,14 @@ std::vector<const Job::Node*> Job::ready_nodes() const {
   return ready;
 }
 
+bool Job::one_may_be_back() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& entry) { return entry.second.disconnected_at.has_value(); });
+}
+
 std::optional<Instant> Job::forming_deadline(const Forming& forming) const {
   if (forming.enough_since) return *forming.enough_since + times_.last_call;
+  if (one_may_be_back()) return std::nullopt;
   return forming.since + times_.join;
 }
 

@@ -1,0 +1,63 @@
+// The real coordinator in the simulated world, in the place of its shell.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "rendezvous/core/coordinator.h"
+#include "tests/sim/checkers.h"
+#include "tests/sim/network.h"
+#include "tests/sim/world.h"
+
+namespace ddp::sim {
+
+using rendezvous::SessionId;
+
+class SimCoordinator {
+ public:
+  SimCoordinator(World& world, Network& network, Checkers& checkers,
+                 rendezvous::CoordinatorSetup setup);
+
+  // The coordinator's end of a connection that is about to be made; `line()` gives the connection.
+  [[nodiscard]] LineEnd make_end(int host, bool local, std::function<LineHandle()> line);
+  void freeze(Duration how_long) {
+    checkers_.coordinator_paused();
+    body_.freeze(how_long);
+  }
+  void thaw() { body_.thaw(); }
+  // Its process is gone.
+  void die();
+  // The agent beside it is done: lives on until all others are gone, 10 s at most.
+  void finish();
+  [[nodiscard]] bool dead() const { return dead_; }
+
+ private:
+  struct Session {
+    LineHandle line;
+    bool local;
+    std::optional<rendezvous::NodeId> node;
+  };
+
+  void dispatch(const rendezvous::CoordinatorEvent& event);
+  void carry_out(const rendezvous::CoordinatorEffects& effects);
+  void carry_out(const rendezvous::SendMessage& effect);
+  void carry_out(const rendezvous::CloseSession& effect);
+  void carry_out(const rendezvous::JobClosed& effect) { checkers_.verdict_seen(effect.verdict); }
+  void carry_out(const rendezvous::JobStateChanged& effect);
+  void session_closed(SessionId session);
+  void arm_timer();
+  void die_if_alone();
+
+  World& world_;
+  Network& network_;
+  Checkers& checkers_;
+  rendezvous::Coordinator machine_;
+  Freezable body_;
+  std::map<SessionId, Session> sessions_;
+  std::optional<Instant> armed_;
+  std::uint64_t next_session_ = 0;
+  bool finishing_ = false;
+  bool dead_ = false;
+};
+
+}  // namespace ddp::sim
