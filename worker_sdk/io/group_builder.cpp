@@ -173,6 +173,11 @@ std::unique_ptr<Backend> GroupBuilder::make_host_backend(const BackendChoice& ch
 }
 
 std::unique_ptr<Backend> GroupBuilder::make_shared_memory_backend(std::string& why) {
+  if (locals_.size() > rendezvous::kControlPageMaxWorkers) {
+    why = "a control page has bells for " + std::to_string(rendezvous::kControlPageMaxWorkers) +
+          " ranks of a host, here are " + std::to_string(locals_.size());
+    return nullptr;
+  }
   shm::Place place;
   place.position = position_;
   for (const int rank : locals_) {
