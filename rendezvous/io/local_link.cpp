@@ -1,7 +1,8 @@
 #include "rendezvous/io/local_link.h"
 
 #include <boost/asio/post.hpp>
-#include <optional>
+#include <functional>
+#include <memory>
 #include <utility>
 
 #include "rendezvous/io/coordinator_host.h"
@@ -39,32 +40,31 @@ class LocalLink::Line final : public MemberLoop, public CoordinatorClient {
   }
   void send_message(const Message& message) override {
     post([message](Line& line, ConnectionId) {
-      line.coordinator_->receive(*line.session_, message);
+      line.coordinator_->receive(line.session_, message);
     });
   }
   void disconnect() override {
-    connection_.reset();
-    if (!session_) return;
-    boost::asio::post(context(), [coordinator = coordinator_, session = *session_] {
+    connection_ = {};
+    boost::asio::post(context(), [coordinator = coordinator_, session = session_] {
       coordinator->close(session);
     });
-    session_.reset();
+    session_ = {};
   }
 
   std::shared_ptr<Line> self() { return std::static_pointer_cast<Line>(shared_from_this()); }
 
   // What comes of an earlier connection is dropped.
-  template <typename Action>
-  void post(Action action) {
-    if (!connection_) return;
-    boost::asio::post(context(), [self = self(), connection = *connection_, action] {
-      if (!self->stopped() && self->connection_ == connection) action(*self, connection);
-    });
+  void post(std::function<void(Line& line, ConnectionId connection)> action) {
+    boost::asio::post(
+        context(), [self = self(), connection = connection_, action = std::move(action)] {
+          const bool current = connection.value != 0 && self->connection_ == connection;
+          if (current && !self->stopped()) action(*self, connection);
+        });
   }
 
   std::shared_ptr<CoordinatorLoop> coordinator_;
-  std::optional<ConnectionId> connection_;
-  std::optional<SessionId> session_;
+  ConnectionId connection_;  // 0: none
+  SessionId session_;        // 0: none
 };
 
 LocalLink::LocalLink(boost::asio::io_context& context, CoordinatorHost& host,
