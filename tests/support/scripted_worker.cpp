@@ -13,7 +13,7 @@
 //   environment=FILE              writes it, NUL-separated
 //   error-file=JSON               into the file that TORCHELASTIC_ERROR_FILE names
 //   print=TEXT                    to stdout
-//   close-stdio
+//   close-stdio, close=DESCRIPTOR
 //   ignore=SIGNAL                 by number, as all signals
 //   exit-on=SIGNAL:CODE           when that signal comes
 //   report-on=SIGNAL:REPORT:WORD  likewise
@@ -134,12 +134,13 @@ void start_daemon(const std::string& report_to) {
     ::close(ready[1]);
     std::_Exit(::read(ready[0], &byte, 1) < 0 ? 99 : 0);
   }
-  // The write end closes at exec, so that is when the first process returns.
-  ::fcntl(ready[1], F_SETFD, FD_CLOEXEC);
   ::close(ready[0]);
   const std::string word = "report=" + report_to + ":daemon" + rank;
-  const char* arguments[] = {"scripted_worker", mark.c_str(), "ignore=15", "ignore=1",
-                             "ignore=2",        word.c_str(), "wait",      nullptr};
+  // Only then does the first process return.
+  const std::string reported = "close=" + std::to_string(ready[1]);
+  const char* arguments[] = {"scripted_worker", mark.c_str(), "ignore=15",
+                             "ignore=1",        "ignore=2",   word.c_str(),
+                             reported.c_str(),  "wait",       nullptr};
   const char* environment[] = {nullptr};
   ::execve("/proc/self/exe", const_cast<char**>(arguments), const_cast<char**>(environment));
   die("execve");
@@ -168,6 +169,7 @@ std::map<std::string, Action> actions() {
       {"environment", write_environment},
       {"descriptors", report_descriptors},
       {"session", report_session},
+      {"close", [](const std::string& v) { ::close(std::stoi(v)); }},
       {"close-stdio", [](const std::string&) { ::close(0), ::close(1), ::close(2); }},
       {"ignore", [](const std::string& v) { ::signal(std::stoi(v), SIG_IGN); }},
       {"exit-on",
