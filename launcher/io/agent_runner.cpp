@@ -84,6 +84,7 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
       strangers_(context_, {[this](pid_t pid) { return workers_ && workers_->owns(pid); },
                             [](const std::string& text) { write_line(text); }}),
       error_files_(places_for_files(environment), config_.run_id),
+      folder_note_(guarded.folder_note),
       limit_of_files_(raise_limit_of_files()),
       agent_(config_, host_name_, node_, environment),
       coordination_(context_, config_, random_bits(),
@@ -203,7 +204,15 @@ void AgentRunner::carry_out(const SpawnWorkers& effect) {
   workers_.emplace(context_, *placement_,
                    RoundWorkers::Callbacks{[this](const AgentEvent& event) { handle(event); },
                                            [this] { strangers_.child_ended(); }});
+  note_folder();
   workers_->start(effect.plans, error_files_, limit_of_files_);
+}
+
+void AgentRunner::note_folder() {
+  const std::string& folder = error_files_.open();
+  if (folder.size() < folder_note_.size()) {
+    std::copy(folder.begin(), folder.end(), folder_note_.begin());
+  }
 }
 
 void AgentRunner::carry_out(const SignalWorker& effect) {

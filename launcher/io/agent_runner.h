@@ -8,6 +8,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "launcher/core/agent.h"
@@ -50,6 +51,7 @@ class AgentRunner {
 
   void on_order(const Order& order);
   void on_signal(int signal);
+  void note_folder();
 
   LaunchConfig config_;
   std::string host_name_;
@@ -60,6 +62,7 @@ class AgentRunner {
   Signals signals_;
   Strangers strangers_;
   ErrorFiles error_files_;
+  std::span<char> folder_note_;           // see Guarded
   std::optional<rlimit> limit_of_files_;  // the original one, where it was raised
   Agent agent_;
   Coordination coordination_;

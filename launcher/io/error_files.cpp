@@ -59,8 +59,7 @@ ErrorFiles::ErrorFiles(std::vector<std::string> places, const std::string& run_i
 
 std::string ErrorFiles::prepare(const rendezvous::Placement& placement,
                                 rendezvous::LocalRank local_rank) {
-  if (!std::exchange(tried_, true)) make_root();
-  if (root_.empty()) return {};
+  if (open().empty()) return {};
   std::string path = error_file_path(root_ + '/' + run_name_, placement, local_rank);
   const std::string folder = path.substr(0, path.rfind('/'));
   // The outer ones are there if another rank has been here.
@@ -69,6 +68,11 @@ std::string ErrorFiles::prepare(const rendezvous::Placement& placement,
     if (!make_folder(folder)) return {};
   }
   return path;
+}
+
+const std::string& ErrorFiles::open() {
+  if (!std::exchange(tried_, true)) make_root();
+  return root_;
 }
 
 void ErrorFiles::make_root() {

@@ -14,6 +14,9 @@ class ErrorFiles {
   // `places` are folders to try, best first. Nothing is made before the first prepare().
   ErrorFiles(std::vector<std::string> places, const std::string& run_id);
 
+  // The folder that all of it is in, made now if need be; empty if there is no place for it.
+  const std::string& open();
+
   // The path for that worker, in a folder that exists; empty if it can't be made, as PyTorch wants
   // it then.
   [[nodiscard]] std::string prepare(const rendezvous::Placement& placement,

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <ctime>
 
 #include "launcher/io/children.h"
+#include "launcher/io/empty_folders.h"
 
 // From here on nothing allocates: the guardian must get through when memory has run out.
 
@@ -58,7 +60,8 @@ sigset_t block_signals() {
 
 class Guardian {
  public:
-  Guardian(pid_t agent, const sigset_t& signals) : agent_(agent), signals_(signals) {}
+  Guardian(pid_t agent, const sigset_t& signals, std::span<const char> folder_note)
+      : agent_(agent), signals_(signals), folder_note_(folder_note) {}
 
   [[noreturn]] void run() {
     reap_all();
@@ -72,6 +75,9 @@ class Guardian {
       }
     }
     sweep();
+    if (!folder_note_.empty() && folder_note_.front() != '\0') {
+      remove_empty_folders(folder_note_.data());
+    }
     ::_exit(exit_code());
   }
 
@@ -129,6 +135,7 @@ class Guardian {
 
   pid_t agent_;
   sigset_t signals_;
+  std::span<const char> folder_note_;
   int agent_status_ = 0;
   ChildList children_;
 };
@@ -139,6 +146,15 @@ void fill_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     [[maybe_unused]] const int opened = ::open("/dev/null", O_RDWR);
   }
+}
+
+// All zero. Only a convenience hangs on it, so there may be none.
+std::span<char> shared_page() {
+  constexpr std::size_t kSize = 4096;
+  void* const page =
+      ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return {};
+  return {static_cast<char*>(page), kSize};
 }
 
 // The guardian may have died before this process could watch it.
@@ -153,6 +169,7 @@ Guarded fork_agent() {
   fill_standard_descriptors();
   const sigset_t signals = block_signals();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const std::span<char> folder_note = shared_page();
   int pipe[2] = {-1, -1};
   const pid_t agent = ::pipe2(pipe, O_CLOEXEC) == 0 ? ::fork() : -1;
   if (agent < 0) {
@@ -161,7 +178,7 @@ Guarded fork_agent() {
   }
   if (agent > 0) {
     ::close(pipe[0]);
-    Guardian(agent, signals).run();
+    Guardian(agent, signals, folder_note).run();
   }
   ::close(pipe[1]);
   ::setsid();
@@ -170,7 +187,7 @@ Guarded fork_agent() {
   // Until it watches the pipe there is nothing to clean up, and it may be busy looking up a name.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (is_closed(pipe[0])) ::_exit(kLauncherFailed);
-  return Guarded{UniqueFd(pipe[0])};
+  return Guarded{UniqueFd(pipe[0]), folder_note};
 }
 
 void outlive_guardian() {

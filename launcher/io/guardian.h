@@ -6,6 +6,7 @@
 
 #include <array>
 #include <csignal>
+#include <span>
 
 #include "launcher/io/unique_fd.h"
 
@@ -17,6 +18,9 @@ inline constexpr std::array kPassedOnSignals{SIGTERM, SIGINT, SIGHUP, SIGQUIT, S
 // What the agent knows of its guardian.
 struct Guarded {
   UniqueFd guardian_pipe;  // at end of file as soon as the guardian is dead
+  // Shared with the guardian. The agent writes the path of its folder of temporary files here,
+  // NUL-terminated: if it is killed, the guardian removes what is empty in it. May be empty.
+  std::span<char> folder_note;
 };
 
 // Call it first in main, before any thread, descriptor or big allocation: the caller becomes the

@@ -52,10 +52,12 @@ class Leftovers(unittest.TestCase):
     def test_kill_9_of_the_agent(self):
         with self.ready_job() as job:
             print(f"gone after {self.check_agent_killed(job):.3f} s")
+            self.assertEqual(job.left_in_temp(), [])
 
     def test_kill_9_of_the_guardian(self):
         with self.ready_job() as job:
             print(f"gone after {self.check_guardian_killed(job):.3f} s")
+            self.assertEqual(job.left_in_temp(), [])
 
     def test_a_stopped_agent_cleans_up_when_it_is_continued(self):
         with self.ready_job() as job:
