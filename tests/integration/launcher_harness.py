@@ -94,9 +94,14 @@ class Job:
         # Files, not pipes: a survivor would keep a pipe open and the test waiting.
         self.out_path = os.path.join(self.folder, "stdout")
         self.err_path = os.path.join(self.folder, "stderr")
-        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out if stdout is None else stdout,
-                                            stderr=err, preexec_fn=preexec, env={**os.environ, "TMPDIR": self.temp})
+        try:
+            with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+                self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=err, preexec_fn=preexec,
+                                                stdout=out if stdout is None else stdout,
+                                                env={**os.environ, "TMPDIR": self.temp})
+        except OSError:
+            self.forget()
+            raise
         self.guardian = self.process.pid
 
     def __enter__(self):
@@ -111,6 +116,9 @@ class Job:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self.forget()
+
+    def forget(self):
         os.close(self.fifo)
         shutil.rmtree(self.folder)
 

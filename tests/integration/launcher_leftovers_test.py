@@ -42,11 +42,15 @@ class Leftovers(unittest.TestCase):
 
     def ready_job(self):
         job = Job(*HARD_TO_FIND)
-        job.expect("ready", 2)
-        for rank in (0, 1):
-            pids = [int(pid) for pid, in job.expect(f"daemon{rank}", 2)]
-            self.assertTrue(all(is_alive(pid) for pid in pids))
-        self.assertGreaterEqual(len(alive_with(job.mark)), 8)
+        try:
+            job.expect("ready", 2)
+            for rank in (0, 1):
+                pids = [int(pid) for pid, in job.expect(f"daemon{rank}", 2)]
+                self.assertTrue(all(is_alive(pid) for pid in pids))
+            self.assertGreaterEqual(len(alive_with(job.mark)), 8)
+        except AssertionError:
+            job.__exit__()
+            raise
         return job
 
     def test_kill_9_of_the_agent(self):
