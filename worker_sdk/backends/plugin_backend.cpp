@@ -107,9 +107,7 @@ void PluginBackend::check(ddp_status status, const ddp_error_v1& error,
       status == DDP_PEER_LOST || status == DDP_TIMEOUT || status == DDP_ABORTED;
   if (somebody_may_be_dead && options_.find_death) {
     if (const auto death = options_.find_death()) {
-      throw PeerLost(death->rank, death->host,
-                     "rank " + std::to_string(death->rank) + " on " + death->host + " is lost (" +
-                         death->reason + "); " + message);
+      throw PeerLost(death->rank, death->host, describe(*death) + "; " + message);
     }
   }
   switch (status) {

@@ -25,7 +25,7 @@ struct PluginOptions {
   std::string key_prefix;           // of everything it writes into the store
   KeyValueClient* store = nullptr;  // outlives the back-end
   // Who has died, as far as the launcher has said; asked when the plug-in reports a failure.
-  std::function<std::optional<DeathNotice>()> find_death;
+  std::function<std::optional<Death>()> find_death;
 };
 
 class PluginBackend final : public Backend {

@@ -165,10 +165,20 @@ SharedMemoryRecord decode_record(const std::string& text) {
   return record;
 }
 
-std::optional<DeathNotice> decode_death_notice(const std::string& text) {
+std::string describe(const Death& death) {
+  std::string who = "a rank";
+  if (death.rank >= 0) {
+    who = "rank " + std::to_string(death.rank) + " on " + death.host;
+  } else if (!death.host.empty()) {
+    who = "the node " + death.host;
+  }
+  return who + " is lost (" + death.reason + ")";
+}
+
+std::optional<Death> decode_death_notice(const std::string& text) {
   const auto object = parse_object(text);
   if (!object) return std::nullopt;
-  DeathNotice notice;
+  Death notice;
   notice.rank = static_cast<int>(number_of(*object, "rank", -1));
   notice.host = text_of(*object, "host");
   notice.reason = text_of(*object, "message");

@@ -61,12 +61,15 @@ struct SharedMemoryRecord {
 // Throws Unavailable.
 [[nodiscard]] SharedMemoryRecord decode_record(const std::string& text);
 
-// What killed a rank elsewhere: the agent's notice in the store, JSON of `failure` (PROTOCOL.md).
-struct DeathNotice {
-  int rank = -1;
+// Who has died, as the control page or the store tells it.
+struct Death {
+  int rank = -1;  // -1: a whole node, or not known
   std::string host;
-  std::string reason;
+  std::string reason;  // one sentence without a full stop
 };
-[[nodiscard]] std::optional<DeathNotice> decode_death_notice(const std::string& text);
+// "rank 3 on host-x is lost (killed by SIGKILL)"
+[[nodiscard]] std::string describe(const Death& death);
+// The agent's notice in the store, JSON of `failure` (PROTOCOL.md).
+[[nodiscard]] std::optional<Death> decode_death_notice(const std::string& text);
 
 }  // namespace ddp::sdk

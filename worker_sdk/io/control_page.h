@@ -9,19 +9,14 @@
 
 #include "rendezvous/core/control_page.h"
 #include "rendezvous/core/membership.h"
+#include "worker_sdk/core/member.h"
 #include "worker_sdk/io/shared_memory.h"
 
 namespace ddp::sdk {
 
-struct Death {
-  int rank = -1;  // -1: a whole node, or not known
-  std::string host;
-  std::string reason;  // one sentence without a full stop
-};
-
 class ControlPageView {
  public:
-  // The page that DDP_SHM_FD names, duplicated, so that closing that descriptor does no harm.
+  // The page that DDP_SHM_FD names, mapped, so that closing that descriptor later does no harm.
   // Throws Unavailable if it is no page of this round for this rank.
   static ControlPageView of_agent(int fd, const std::optional<rendezvous::RoundId>& round, int rank,
                                   int world_size);

@@ -10,6 +10,7 @@
 #include <ddp/error.hpp>
 #include <ddp/version.hpp>
 
+#include "rendezvous/core/key_value_store.h"
 #include "worker_sdk/backends/alone.h"
 #include "worker_sdk/backends/plugin_backend.h"
 #include "worker_sdk/backends/shm/shm_backend.h"
@@ -19,28 +20,18 @@
 namespace ddp::sdk {
 namespace {
 
-// The agent's notice of a death; a NUL first, so that no program's key is like it.
-const std::string kDeathKey("\0ddp/1/death", 12);
 // How long after a back-end's failure the news of its cause may still be on its way.
 constexpr Milliseconds kNewsGrace{500};
 
-[[noreturn]] void throw_dead(const Death& death) {
-  const std::string who =
-      death.rank < 0 ? "a rank" : "rank " + std::to_string(death.rank) + " on " + death.host;
-  throw PeerLost(death.rank, death.host, who + " is lost (" + death.reason + ")");
-}
-
 // The control page knows the deaths of the round, the store those of all nodes.
-std::optional<DeathNotice> find_death(const std::shared_ptr<ControlPageView>& page,
-                                      KeyValueClient& store) {
+std::optional<Death> find_death(const std::shared_ptr<ControlPageView>& page,
+                                KeyValueClient& store) {
+  const std::string key(rendezvous::kDeathNotice);
   const Deadline deadline(kNewsGrace);
   do {
-    if (page != nullptr && page->poisoned()) {
-      const Death death = page->death();
-      return DeathNotice{death.rank, death.host, death.reason};
-    }
+    if (page != nullptr && page->poisoned()) return page->death();
     try {
-      if (store.check({kDeathKey})) return decode_death_notice(store.get(kDeathKey, kNewsGrace));
+      if (store.check({key})) return decode_death_notice(store.get(key, kNewsGrace));
     } catch (const ddp::Error&) {
       return std::nullopt;  // the store went with the node; the back-end's own words must do
     }
@@ -62,7 +53,9 @@ std::unique_ptr<GroupState> GroupBuilder::build() {
                                              settings_.timeout);
   if (agents_page_ != nullptr) {
     client_->set_watch([page = agents_page_] {
-      if (page->poisoned()) throw_dead(page->death());
+      if (!page->poisoned()) return;
+      const Death death = page->death();
+      throw PeerLost(death.rank, death.host, describe(death));
     });
   }
   exchange(describe_self());
@@ -112,8 +105,9 @@ Member GroupBuilder::describe_self() {
   self.sdk = ddp::version();
   if (settings_.backend == "auto" || settings_.backend == "nccl") {
     self.devices = cuda::device_count();
-    self.no_devices = cuda::unavailable_reason();
-    if (self.devices > 0) {
+    if (self.devices == 0) {
+      self.no_devices = cuda::unavailable_reason();
+    } else {
       const LoadedPlugin nccl = load_plugin("nccl", settings_.plugin_path);
       if (nccl.table == nullptr) {
         self.devices = 0;

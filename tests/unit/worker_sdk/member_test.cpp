@@ -149,5 +149,11 @@ TEST_CASE("death notice: the agent's words are understood") {
   CHECK_FALSE(decode_death_notice("garbage"));
 }
 
+TEST_CASE("member: a death is told by rank, by node, or as far as it is known") {
+  CHECK(describe(Death{3, "h", "killed by SIGKILL"}) == "rank 3 on h is lost (killed by SIGKILL)");
+  CHECK(describe(Death{-1, "h", "it went silent"}) == "the node h is lost (it went silent)");
+  CHECK(describe(Death{-1, {}, "who knows"}) == "a rank is lost (who knows)");
+}
+
 }  // namespace
 }  // namespace ddp::sdk

@@ -204,10 +204,8 @@ void Rounds::give_up(Cause cause, int culprit) {
 void Rounds::fail_by_poison() {
   const Death death = group_.page->death();
   give_up(Cause::peer_lost, death.rank);
-  const std::string who =
-      death.rank < 0 ? "a rank" : "rank " + std::to_string(death.rank) + " on " + death.host;
   throw PeerLost(death.rank, death.host,
-                 who + " is lost (" + death.reason + "), so " + my_call() + " cannot be completed");
+                 describe(death) + ", so " + my_call() + " cannot be completed");
 }
 
 void Rounds::fail_by_peer(int peer) {
