@@ -99,8 +99,12 @@ ControlPageView ControlPageView::open_of(std::int64_t pid, int fd) {
   const UniqueFd opened = open_shared_memory_of(pid, fd, rendezvous::kControlPageSize);
   ControlPageView view(Mapping(opened, rendezvous::kControlPageSize), identity_of(opened.get()),
                        false);
-  if (view.page().magic != rendezvous::kControlPageMagic) {
-    throw Unavailable("what process " + std::to_string(pid) + " announced is no control page");
+  const ControlPage& page = view.page();
+  if (page.magic != rendezvous::kControlPageMagic ||
+      page.version != rendezvous::kControlPageVersion ||
+      page.local_world_size > rendezvous::kControlPageMaxWorkers) {
+    throw Unavailable("what process " + std::to_string(pid) +
+                      " announced is no control page that this library knows");
   }
   return view;
 }
