@@ -30,6 +30,7 @@ void GroupState::run(Call call) {
   try {
     backend_for(call).run(call, facts_.timeout);
   } catch (const InvalidUse&) {
+    --sequence_;  // nothing was sent: to the other ranks this call never was
     throw;
   } catch (...) {
     broken_ = std::current_exception();
