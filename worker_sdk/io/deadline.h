@@ -1,6 +1,7 @@
 // The moment by which something must have ended.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -9,10 +10,16 @@ namespace ddp::sdk {
 
 using Milliseconds = std::chrono::milliseconds;
 
+// "For ever" is milliseconds::max() to many programs, and a clock can't be added to that.
+inline Milliseconds bounded(Milliseconds timeout) {
+  constexpr Milliseconds kMost = std::chrono::hours(365 * 24);
+  return std::min(timeout, kMost);
+}
+
 class Deadline {
  public:
   explicit Deadline(Milliseconds timeout)
-      : timeout_(timeout), end_(std::chrono::steady_clock::now() + timeout) {}
+      : timeout_(bounded(timeout)), end_(std::chrono::steady_clock::now() + timeout_) {}
 
   // Never negative.
   [[nodiscard]] Milliseconds remaining() const {

@@ -1,10 +1,12 @@
 #include <atomic>
+#include <ddp/error.hpp>
 #include <ddp/process_group.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "worker_sdk/core/environment.h"
+#include "worker_sdk/io/deadline.h"
 #include "worker_sdk/io/group_builder.h"
 #include "worker_sdk/io/host_facts.h"
 
@@ -29,7 +31,11 @@ ProcessGroup init_process_group(InitOptions options) {
     sdk::check_backend_name(options.backend, "InitOptions::backend");
     settings.backend = options.backend;
   }
-  if (options.timeout.count() > 0) settings.timeout = options.timeout;
+  if (options.timeout.count() < 0) {
+    throw InvalidUse("InitOptions::timeout is " + std::to_string(options.timeout.count()) +
+                     " ms, but must not be negative; 0 leaves it to DDP_TIMEOUT");
+  }
+  if (options.timeout.count() > 0) settings.timeout = sdk::bounded(options.timeout);
   const std::optional<sdk::World> world = sdk::read_world(environment);
   if (!world) return ProcessGroup(sdk::build_alone(settings));
   sdk::GroupBuilder builder(*world, std::move(settings), next_group_name(made));

@@ -40,7 +40,7 @@ Keys LocalStore::missing(const Keys& keys) const {
 
 void LocalStore::wait_locked(std::unique_lock<std::mutex>& lock, const Keys& keys,
                              Milliseconds timeout) {
-  if (!changed_.wait_for(lock, timeout, [&] { return missing(keys).empty(); })) {
+  if (!changed_.wait_for(lock, bounded(timeout), [&] { return missing(keys).empty(); })) {
     throw Timeout("waited " + in_seconds(timeout) + " for the store's " + list_keys(missing(keys)) +
                   ", and no other process can set it: this one is alone");
   }

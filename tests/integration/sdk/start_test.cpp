@@ -99,6 +99,24 @@ TEST_CASE("start: options count more than the environment") {
   for (const Outcome& outcome : job.wait()) CHECK(outcome.text == "shm");
 }
 
+TEST_CASE("start: the longest timeout there is is long, and a negative one is refused") {
+  const StoreServer store;
+  Ranks job(2, store, [](int) {
+    InitOptions options;
+    options.timeout = std::chrono::milliseconds(-1);
+    try {
+      init_process_group(options);
+      return std::string("accepted");
+    } catch (const InvalidUse&) {
+    }
+    options.timeout = std::chrono::milliseconds::max();
+    ProcessGroup group = init_process_group(options);
+    group.barrier();
+    return group.backend();
+  });
+  for (const Outcome& outcome : job.wait()) CHECK(outcome.text == "shm");
+}
+
 TEST_CASE("start: ranks that ask for different back-ends are told so") {
   const StoreServer store;
   Ranks job(2, store, [](int rank) {
