@@ -22,6 +22,8 @@ constexpr Milliseconds kLongestReply{60'000};
 constexpr Milliseconds kNameTimeout{60'000};
 constexpr Milliseconds kFirstPause{10};
 constexpr Milliseconds kLongestPause{1000};
+// Somebody has died, perhaps with the store's host: the connection is worth this much patience.
+constexpr Milliseconds kLastWord{500};
 
 std::vector<std::string_view> views_of(const Keys& keys) {
   return {keys.begin(), keys.end()};
@@ -78,9 +80,22 @@ void TcpStoreClient::try_to_connect(const Deadline& deadline) {
   std::string expected;
   append_u32(expected, nonce);
   const Deadline reply_deadline(std::min(deadline.remaining(), kLongestReply));
-  if (connection.receive(expected.size(), reply_deadline, {}) != expected) {
-    throw ConnectionLost{"what listens there is not a TCPStore of PyTorch 2.5 or later"};
+  // A server that speaks an older dialect closes the connection, or waits for the rest of what it
+  // takes for a very long request.
+  const auto not_ours = [](const std::string& what) {
+    return ConnectionLost{"something listens there, but " + what +
+                          ": perhaps the store of a PyTorch before 2.5 (a torchrun of 1.13, say), "
+                          "whose protocol this library does not speak, or no store at all"};
+  };
+  std::string answer;
+  try {
+    answer = connection.receive(expected.size(), reply_deadline, {});
+  } catch (const ConnectionLost& lost) {
+    throw not_ours("the greeting fails (" + lost.reason + ")");
+  } catch (const ConnectionTimeout&) {
+    throw not_ours("it does not answer the greeting");
   }
+  if (answer != expected) throw not_ours("it gave another answer to the greeting than a TCPStore");
   connection_.emplace(std::move(connection));
 }
 
@@ -155,31 +170,42 @@ void TcpStoreClient::wait_locked(const Keys& keys, const Deadline& deadline) {
   std::string request;
   encode_wait(request, views_of(keys));
   send(request);
-  bool gave_up = false;
   try {
     static_cast<void>(connection_->receive(1, deadline, watch_));
     return;
   } catch (const ConnectionTimeout&) {
-    gave_up = true;
+    // What follows talks to the server again, and that may fail too.
   } catch (const ddp::Error&) {  // from watch_: somebody has died
-    static_cast<void>(cancel_wait());
+    cancel_wait_or_hang_up();
     throw;
   }
-  if (gave_up && cancel_wait()) return;
+  if (cancel_wait(kLongestReply)) return;
   const Keys missing = find_missing(keys);
   throw Timeout("waited " + in_seconds(deadline.timeout()) + " for the store's " +
                 (missing.size() == 1 ? "key " : "keys ") + list_keys(missing));
 }
 
 // True: the keys had come at the last moment, and the server's word of it crossed ours.
-bool TcpStoreClient::cancel_wait() {
+bool TcpStoreClient::cancel_wait(Milliseconds patience) {
+  const Deadline deadline(patience);
   std::string request;
   encode_cancel_wait(request);
-  send(request);
-  const std::string first = receive(1);
+  connection_->send(request, deadline, {});
+  const std::string first = connection_->receive(1, deadline, {});
   if (first[0] == static_cast<char>(StoreReply::wait_cancelled)) return false;
-  static_cast<void>(receive(1));
+  static_cast<void>(connection_->receive(1, deadline, {}));
   return true;
+}
+
+// What has been learnt of a death counts more than the store, which may have died with it.
+void TcpStoreClient::cancel_wait_or_hang_up() {
+  try {
+    static_cast<void>(cancel_wait(kLastWord));
+  } catch (const ConnectionLost&) {
+    connection_.reset();
+  } catch (const ConnectionTimeout&) {
+    connection_.reset();
+  }
 }
 
 Keys TcpStoreClient::find_missing(const Keys& keys) {

@@ -43,7 +43,8 @@ class TcpStoreClient final : public KeyValueClient {
   auto use(Body&& body);
   [[noreturn]] void lost(const std::string& reason);
   void wait_locked(const Keys& keys, const Deadline& deadline);
-  [[nodiscard]] bool cancel_wait();
+  [[nodiscard]] bool cancel_wait(Milliseconds patience);
+  void cancel_wait_or_hang_up();
   [[nodiscard]] Keys find_missing(const Keys& keys);
   void send(const std::string& request);
   [[nodiscard]] std::string receive(std::size_t size);
