@@ -17,6 +17,9 @@
 namespace ddp::launcher {
 namespace {
 
+// How long stderr may take nothing before what is left to say is given up.
+constexpr std::chrono::seconds kStuckAfter{10};
+
 // Enough for pidfds and connections of any job; the table grows only as it is used.
 constexpr rlim_t kWantedFiles = 1 << 20;
 
@@ -41,15 +44,6 @@ rendezvous::NodeId new_node_id() {
     }
   }
   return {id};
-}
-
-// One write, so that it stays together even if others write too.
-void write_all(const std::string& text) {
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-}
-
-void write_line(const std::string& text) {
-  write_all("ddplaunch: " + text + "\n");
 }
 
 std::optional<rlimit> raise_limit_of_files() {
@@ -82,7 +76,7 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
       signals_(context_,
                {[this](int signal) { on_signal(signal); }, [this] { strangers_.child_ended(); }}),
       strangers_(context_, {[this](pid_t pid) { return workers_ && workers_->owns(pid); },
-                            [](const std::string& text) { write_line(text); }}),
+                            [this](const std::string& text) { console_.line(text); }}),
       error_files_(places_for_files(environment), config_.run_id),
       folder_note_(guarded.folder_note),
       limit_of_files_(raise_limit_of_files()),
@@ -95,11 +89,11 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
                       [this](const std::string& text) {
                         carry_out(Say{Say::Level::note, text});
                       }},
-                     [](const std::string& text) { write_line(text); }}) {}
+                     [this](const std::string& text) { console_.line(text); }}) {}
 
 int AgentRunner::run() {
   if (!can_read_proc()) {
-    write_line("/proc can't be read: processes that workers leave behind may outlive the job");
+    console_.line("/proc can't be read: processes that workers leave behind may outlive the job");
   }
   watch_guardian();
   rendezvous::NodeDescription description;
@@ -115,11 +109,12 @@ int AgentRunner::run() {
   context_.run();
   const int exit_code = exit_ ? exit_->exit_code : rendezvous::exit_code::kLauncherFailed;
   if (exit_ && exit_->verdict) {
-    write_all(verdict_text(*exit_->verdict, {exit_->workers_stopped, config_.max_restarts}));
+    console_.text(verdict_text(*exit_->verdict, {exit_->workers_stopped, config_.max_restarts}));
   }
   if (error_files_.clean(exit_code != 0) && config_.verbose) {
-    write_line("error files of the workers are kept in " + error_files_.folder());
+    console_.line("error files of the workers are kept in " + error_files_.folder());
   }
+  if (!console_.drain(kStuckAfter)) ::_exit(exit_code);
   return exit_code;
 }
 
@@ -233,7 +228,7 @@ void AgentRunner::carry_out(const PublishDeath& effect) {
 }
 
 void AgentRunner::carry_out(const Say& effect) {
-  if (effect.level != Say::Level::note || config_.verbose) write_line(effect.text);
+  if (effect.level != Say::Level::note || config_.verbose) console_.line(effect.text);
 }
 
 void AgentRunner::carry_out(const ExitAgent& effect) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "launcher/core/agent.h"
+#include "launcher/io/console.h"
 #include "launcher/io/coordination.h"
 #include "launcher/io/error_files.h"
 #include "launcher/io/guardian.h"
@@ -54,6 +55,7 @@ class AgentRunner {
   void note_folder();
 
   LaunchConfig config_;
+  Console console_;
   std::string host_name_;
   rendezvous::NodeId node_;
   boost::asio::io_context context_{1};

@@ -1,5 +1,6 @@
 #include "launcher/io/worker_process.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -17,14 +18,26 @@ ExitStatus to_status(const siginfo_t& info) {
 
 WorkerProcess::WorkerProcess(boost::asio::io_context& context, SpawnedProcess process,
                              OnExit on_exit)
-    : pid_(process.pid), pidfd_(context, process.pidfd.release()), on_exit_(std::move(on_exit)) {
+    : pid_(process.pid),
+      process_(context.get_executor(), process.pid,
+               ::fcntl(process.pidfd.get(), F_DUPFD_CLOEXEC, 0)),
+      pidfd_(context, process.pidfd.release()),
+      on_exit_(std::move(on_exit)) {
   wait();
 }
 
 WorkerProcess::~WorkerProcess() {
   if (!alive_) return;
   kill_all();
-  ::waitpid(pid_, nullptr, WNOHANG);
+  reap();
+}
+
+void WorkerProcess::reap() {
+  boost::system::error_code ignored;
+  process_.running(ignored);
+  // It would go by the number once more when it is destroyed, and by then that may be another's.
+  process_.detach();
+  alive_ = false;
 }
 
 void WorkerProcess::wait() {
@@ -43,8 +56,7 @@ void WorkerProcess::look_and_reap() {
   }
   // The dead leader still holds the number: nobody else can be hit.
   ::kill(-pid_, SIGKILL);
-  ::waitid(P_PIDFD, fd, &info, WEXITED);
-  alive_ = false;
+  reap();
   pidfd_.close();
   on_exit_(to_status(info));
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "launcher/io/boost_process.h"
 #include "launcher/io/spawner.h"
 
 namespace ddp::launcher {
@@ -18,8 +19,9 @@ struct ExitStatus {
   bool core_dumped = false;
 };
 
-// Boost.Process' own handle is not used: its waits reap first and look afterwards, and then the
-// process group can't be killed without the risk of hitting a stranger that got the number.
+// The process is Boost.Process' to own and to reap, but not to wait for: its waits reap first and
+// look afterwards, and then the process group can't be killed without the risk of hitting a
+// stranger that got the number. So the end is noticed by a pidfd of our own.
 class WorkerProcess {
  public:
   using OnExit = std::function<void(const ExitStatus& status)>;
@@ -40,8 +42,12 @@ class WorkerProcess {
  private:
   void wait();
   void look_and_reap();
+  void reap();
+
+  using Process = boost::process::v2::basic_process<boost::asio::io_context::executor_type>;
 
   pid_t pid_;
+  Process process_;
   boost::asio::posix::stream_descriptor pidfd_;
   OnExit on_exit_;
   bool alive_ = true;

@@ -72,6 +72,23 @@ class Surroundings(unittest.TestCase):
             self.assertEqual(job.wait(), 128 + 13)  # the worker's SIGPIPE has its default effect
             self.assertIn("SIGPIPE", job.stderr())
 
+    def test_a_stderr_that_nobody_reads_holds_up_nothing(self):
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        try:
+            while True:
+                os.write(write, b"x" * 4096)
+        except BlockingIOError:
+            os.set_blocking(write, True)
+        with Job("report={report}:ready", "wait-for={folder}/go", "exit=7", options=["--verbose"],
+                 preexec=lambda: os.dup2(write, 2)) as job:
+            job.expect("ready", 2)  # the launcher had things to say before it started these
+            job.touch("go")
+            self.assertEqual(job.wait(), 7)  # and gives up on saying the rest
+            self.assertEqual(alive_with(job.mark), [])
+        os.close(read)
+        os.close(write)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
