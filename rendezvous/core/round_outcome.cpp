@@ -66,18 +66,21 @@ const DatedFailure* first_cause(const std::vector<DatedFailure>& failures) {
   return first == failures.end() ? nullptr : &*first;
 }
 
+// No process ends with more than 255, and 256 would look like success to a shell.
 std::int32_t exit_code_of(const Failure& failure) {
   switch (failure.kind) {
     case FailureKind::worker_exited:
     case FailureKind::spawn_failed:
-      return failure.exit_code > 0 ? failure.exit_code : exit_code::kLauncherFailed;
+      if (failure.exit_code <= 0 || failure.exit_code > 255) break;
+      return failure.exit_code;
     case FailureKind::worker_signaled:
     case FailureKind::interrupted:
+      if (failure.signal <= 0 || failure.signal > 127) break;
       return exit_code::kSignalBase + failure.signal;
     case FailureKind::node_lost:
       return exit_code::kNodeLost;
     case FailureKind::launcher_failed:
-      return exit_code::kLauncherFailed;
+      break;
   }
   return exit_code::kLauncherFailed;
 }

@@ -7,6 +7,15 @@ namespace ddp::sim {
 
 using rendezvous::FailureKind;
 
+namespace {
+
+// Of an identity, all but the first four digits name the host.
+bool same_host(const NodeId& a, const NodeId& b) {
+  return a.value.substr(4) == b.value.substr(4);
+}
+
+}  // namespace
+
 void Checkers::check(bool holds, const char* promise) const {
   if (!holds) throw Violation(promise);
 }
@@ -17,7 +26,13 @@ void Checkers::node_attached(const NodeId& node) {
   const auto since = detached_since_.find(node);
   if (since != detached_since_.end() && world_.now() >= since->second + seconds(1)) lost(node);
   detached_since_.erase(node);
+  check(!verdict_ || attached_once_.count(node) != 0, "a closed job took a new node");
   attached_once_.insert(node);
+  attached_at_[node] = world_.now();
+  if (!scenario_.fixed_ranks) return;
+  for (const auto& [other, gone_since] : detached_since_) {
+    if (same_host(other, node)) lost(other);  // it takes its place
+  }
 }
 
 void Checkers::node_detached(const NodeId& node) {
@@ -33,7 +48,6 @@ void Checkers::node_dropped(const NodeId& node) {
 
 void Checkers::lost(const NodeId& node) {
   lost_in_round_[node] = newest();
-  if (rounds_.empty()) attached_once_.erase(node);  // a job that is left by all is forgotten
   if (!rounds_.empty()) rounds_.rbegin()->second.lost_a_node = true;
 }
 
@@ -49,7 +63,17 @@ bool Checkers::is_lost(const NodeId& node, std::uint64_t round) const {
 void Checkers::ordered(const NodeId& node, const Order& order) {
   if (const auto* run = std::get_if<rendezvous::Run>(&order)) run_ordered(node, run->placement);
   if (const auto* close = std::get_if<rendezvous::Close>(&order)) verdict_seen(close->verdict);
-  if (const auto* leave = std::get_if<rendezvous::Leave>(&order)) verdict_seen(leave->verdict);
+  if (const auto* leave = std::get_if<rendezvous::Leave>(&order)) {
+    verdict_seen(leave->verdict);
+    const bool in_time = world_.now() < verdict_at_ + seconds(60);
+    for (const NodeId& other : attached_once_) {
+      // Those that were away meanwhile may be told later.
+      const bool here = detached_since_.count(other) == 0 && refused_.count(other) == 0 &&
+                        attached_at_.at(other) <= verdict_at_;
+      check(!in_time || !here || knows_verdict_.count(other) != 0,
+            "a node was told to leave before all knew the verdict");
+    }
+  }
 }
 
 void Checkers::run_ordered(const NodeId& node, const Placement& placement) {
@@ -150,6 +174,7 @@ void Checkers::verdict_seen(const Verdict& verdict) {
     return;
   }
   verdict_ = verdict;
+  verdict_at_ = world_.now();
   check_verdict(verdict);
 }
 
@@ -205,16 +230,19 @@ void Checkers::check_failure(const rendezvous::Failure& failure, const RoundTrut
   if (scenario_.mood != Mood::calm || coordinator_paused_) return;
   for (const Death& death : last.deaths) {
     if (death.asked) continue;
-    check(blamed->when <= death.when + 2 * scenario_.weather.longest_delay + milliseconds(2),
+    check(blamed->when <= death.when + scenario_.weather.longest_delay + milliseconds(2),
           "the blamed worker was not the first to fail");
   }
 }
 
 void Checkers::refused(const NodeId& node) {
   refused_.insert(node);
-  const bool gone_before_the_first_round = rounds_.empty() && is_lost(node, 0);
-  const bool too_late =
-      verdict_ && (attached_once_.count(node) == 0 || gone_before_the_first_round);
+  // A job that all have left before its first round is forgotten, and they with it.
+  const bool had_a_part = std::any_of(rounds_.begin(), rounds_.end(), [&](const auto& entry) {
+    return entry.second.placements.count(node) != 0;
+  });
+  const bool never_here = attached_once_.count(node) == 0 || (!had_a_part && is_lost(node, 0));
+  const bool too_late = verdict_ && never_here;
   // Its place is still held by the agent before it, whose loss was not noticed yet.
   const bool replaced = scenario_.fixed_ranks && scenario_.mood == Mood::rough;
   check(too_late || replaced || interrupted_.count(node) != 0 || misfits_.count(node) != 0,

@@ -100,6 +100,7 @@ class Checkers {
   const Scenario& scenario_;
   std::map<std::uint64_t, RoundTruth> rounds_;               // by number
   std::map<NodeId, std::map<std::int32_t, RoundId>> alive_;  // rank -> round, on each node
+  std::map<NodeId, Instant> attached_at_;
   std::map<NodeId, Instant> detached_since_;
   std::map<NodeId, std::uint64_t> lost_in_round_;  // the newest one then
   std::map<NodeId, std::int32_t> interrupted_;     // signal
@@ -110,6 +111,7 @@ class Checkers {
   std::set<NodeId> refused_;
   std::set<std::int32_t> injected_codes_;
   std::optional<Verdict> verdict_;
+  Instant verdict_at_{};
   bool coordinator_paused_ = false;
   bool coordinator_dead_ = false;
 };

@@ -42,6 +42,7 @@ Scenario draw_scenario(World& world) {
   scenario.between_faults = seconds(1 + static_cast<int>(world.below(15)));
 
   scenario.worker_fails = rate(world, 0.3);
+  scenario.workers_fail_together = rate(world, 0.5);
   scenario.worker_is_slow = rate(world, 0.5);
   scenario.worker_ignores_term = rate(world, 0.3);
   scenario.survivor_follows = rate(world, 1.0);
@@ -50,6 +51,7 @@ Scenario draw_scenario(World& world) {
     scenario.between_faults += seconds(2);
   }
   if (scenario.mood != Mood::rough) return scenario;
+  scenario.cuts_at_start = rate(world, 0.3);
   scenario.spawn_fails = rate(world, 0.05);
   scenario.store_fails = rate(world, 0.1);
   scenario.interrupts = rate(world, 0.2);
@@ -57,6 +59,7 @@ Scenario draw_scenario(World& world) {
   scenario.host_crashes = rate(world, 0.2);
   scenario.comes_back = rate(world, 1.0);
   scenario.misfits = rate(world, 0.2);
+  scenario.dies_while_closing = rate(world, 0.5);
   return scenario;
 }
 
@@ -65,6 +68,11 @@ Behaviour draw_behaviour(World& world, const Scenario& scenario, bool calmly) {
   behaviour.ignores_term = world.chance(scenario.worker_ignores_term);
   behaviour.lasts = world.between(milliseconds(10), seconds(4));
   if (calmly) return behaviour;
+  if (world.chance(scenario.workers_fail_together)) {
+    behaviour.lasts = seconds(1) + world.between(Duration{}, 3 * scenario.weather.longest_delay);
+    behaviour.exit_code = 1 + static_cast<std::int32_t>(world.below(100));
+    return behaviour;
+  }
   if (world.chance(scenario.worker_is_slow)) {
     behaviour.lasts = world.between(seconds(4), seconds(40));
   }

@@ -41,10 +41,12 @@ struct Scenario {
   Duration faults_last{};
   Duration between_faults{};
 
-  double worker_fails = 0;  // per worker and round
+  double worker_fails = 0;           // per worker and round
+  double workers_fail_together = 0;  // nearly at once, as when a network breaks
   double worker_is_slow = 0;
   double worker_ignores_term = 0;
   double survivor_follows = 0;  // a worker dies of the death of another
+  double cuts_at_start = 0;     // a connection breaks with the order to run on its way
   double spawn_fails = 0;
   double store_fails = 0;
   double interrupts = 0;  // each of these: of a fault that happens
@@ -52,6 +54,7 @@ struct Scenario {
   double host_crashes = 0;
   double comes_back = 0;  // of those that crashed
   double misfits = 0;
+  double dies_while_closing = 0;  // the agent beside an embedded coordinator
 
   [[nodiscard]] std::string text() const;
 };

@@ -27,7 +27,7 @@ LineEnd SimCoordinator::make_end(int host, bool local, std::function<LineHandle(
   end.opened = [this, host, local, session, line = std::move(line)] {
     body_.run([this, host, local, session, line] {
       *session = SessionId{++next_session_};
-      sessions_.emplace(*session, Session{line(), local, std::nullopt});
+      sessions_.emplace(*session, Session{line(), host, local, std::nullopt});
       dispatch(rendezvous::SessionOpened{*session, "10.0.0." + std::to_string(host), local});
     });
   };
@@ -82,6 +82,9 @@ void SimCoordinator::carry_out(const rendezvous::SendMessage& effect) {
     found->second.node.reset();  // that it is closed next is no loss
   }
   network_.send_down(found->second.line, effect.message);
+  const auto* order = std::get_if<OrderMessage>(&effect.message);
+  const auto* run = order == nullptr ? nullptr : std::get_if<rendezvous::Run>(&order->order);
+  if (run != nullptr && on_run_) on_run_(found->second.host, run->placement.round.number);
 }
 
 void SimCoordinator::carry_out(const rendezvous::CloseSession& effect) {
@@ -95,6 +98,11 @@ void SimCoordinator::carry_out(const rendezvous::CloseSession& effect) {
     return entry.second.node == session.node;
   });
   if (!superseded) checkers_.node_dropped(*session.node);
+}
+
+void SimCoordinator::carry_out(const rendezvous::JobClosed& effect) {
+  checkers_.verdict_seen(effect.verdict);
+  if (on_verdict_) on_verdict_();
 }
 
 void SimCoordinator::carry_out(const rendezvous::JobStateChanged& effect) {

@@ -1,6 +1,7 @@
 // The real coordinator in the simulated world, in the place of its shell.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -25,6 +26,12 @@ class SimCoordinator {
     body_.freeze(how_long);
   }
   void thaw() { body_.thaw(); }
+  // Called when the job has its verdict.
+  void on_verdict(std::function<void()> action) { on_verdict_ = std::move(action); }
+  // Called when a host has been ordered to run that round.
+  void on_run(std::function<void(int host, std::uint64_t round)> action) {
+    on_run_ = std::move(action);
+  }
   // Its process is gone.
   void die();
   // The agent beside it is done: lives on until all others are gone, 10 s at most.
@@ -34,6 +41,7 @@ class SimCoordinator {
  private:
   struct Session {
     LineHandle line;
+    int host;
     bool local;
     std::optional<rendezvous::NodeId> node;
   };
@@ -42,7 +50,7 @@ class SimCoordinator {
   void carry_out(const rendezvous::CoordinatorEffects& effects);
   void carry_out(const rendezvous::SendMessage& effect);
   void carry_out(const rendezvous::CloseSession& effect);
-  void carry_out(const rendezvous::JobClosed& effect) { checkers_.verdict_seen(effect.verdict); }
+  void carry_out(const rendezvous::JobClosed& effect);
   void carry_out(const rendezvous::JobStateChanged& effect);
   void session_closed(SessionId session);
   void arm_timer();
@@ -54,6 +62,8 @@ class SimCoordinator {
   rendezvous::Coordinator machine_;
   Freezable body_;
   std::map<SessionId, Session> sessions_;
+  std::function<void()> on_verdict_;
+  std::function<void(int host, std::uint64_t round)> on_run_;
   std::optional<Instant> armed_;
   std::uint64_t next_session_ = 0;
   bool finishing_ = false;

@@ -37,6 +37,8 @@ RunResult Simulation::run() {
     world_.after(scenario_.comes_after[static_cast<std::size_t>(host)],
                  [this, host] { start_agent(host, false); });
   }
+  coordinator_.on_run([this](int host, std::uint64_t round) { maybe_cut_at_start(host, round); });
+  coordinator_.on_verdict([this] { maybe_die_while_closing(); });
   schedule_fault();
   world_.at(faults_end_, [this] { end_faults(); });
 
@@ -96,8 +98,7 @@ bool Simulation::all_gone() const {
 // ---- faults ----------------------------------------------------------------------------------
 
 void Simulation::schedule_fault() {
-  const Duration shortest =
-      scenario_.mood == Mood::gentle ? milliseconds(1500) : milliseconds(50);
+  const Duration shortest = scenario_.mood == Mood::gentle ? milliseconds(1500) : milliseconds(50);
   const Duration pause = world_.between(shortest, 2 * scenario_.between_faults);
   if (world_.now() + pause >= faults_end_) return;
   world_.after(pause, [this] {
@@ -153,6 +154,24 @@ void Simulation::break_connections(int host) {
       return network_.partition(host, up, !up, world_.between(milliseconds(100), seconds(25)));
     }
   }
+}
+
+// The order is lost, and so is all that is on its way to or from that host.
+void Simulation::maybe_cut_at_start(int host, std::uint64_t round) {
+  std::uint64_t& last = started_[host];
+  if (around_.calmly || round <= last) return;
+  last = round;
+  if (!world_.chance(scenario_.cuts_at_start)) return;
+  if (const SimAgent* agent = current(host)) checkers_.disturbed(agent->place().id);
+  network_.cut(host, true, true);
+}
+
+void Simulation::maybe_die_while_closing() {
+  if (!scenario_.embedded || !world_.chance(scenario_.dies_while_closing)) return;
+  world_.after(world_.between(Duration{}, milliseconds(50)), [this] {
+    SimAgent* agent = current(0);
+    if (agent != nullptr && agent->place().local) cause_crash(*agent, world_.chance(0.3));
+  });
 }
 
 void Simulation::cause_crash(SimAgent& agent, bool with_host) {

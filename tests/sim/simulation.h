@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -33,6 +34,8 @@ class Simulation {
   void cause_fault();
   void cause_crash(SimAgent& agent, bool with_host);
   void break_connections(int host);
+  void maybe_cut_at_start(int host, std::uint64_t round);
+  void maybe_die_while_closing();
   void end_faults();
   void check_end() const;
   [[nodiscard]] SimAgent* current(int host) const;
@@ -47,6 +50,7 @@ class Simulation {
   SimCoordinator coordinator_;
   Surroundings around_;
   std::vector<std::shared_ptr<SimAgent>> agents_;  // every life of every agent
+  std::map<int, std::uint64_t> started_;           // the newest round ordered, by host
   Instant faults_end_;
   int expected_ = 0;  // agents that will still be started
 };

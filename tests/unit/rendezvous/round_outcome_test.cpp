@@ -75,6 +75,9 @@ TEST_CASE("round_outcome: the first cause decides") {
        143},
       {"a launcher that fails ends the job", {at(1, kLauncher)}, {0, 9}, 1},
       {"a death without a code is still a failure", {at(1, kExited, -1)}, {0, 0}, 1},
+      {"the greatest code there is", {at(1, kExited, 255)}, {0, 0}, 255},
+      {"a code that no process ends with", {at(1, kExited, 256)}, {0, 0}, 1},
+      {"a signal that there is not", {at(1, kSignaled, 2147483647)}, {0, 0}, 1},
   };
   for (const Row& row : table) {
     INFO(row.what);
