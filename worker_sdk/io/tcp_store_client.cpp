@@ -50,15 +50,17 @@ void TcpStoreClient::connect() {
   const Deadline deadline(timeout_);
   const Deadline name_deadline(std::min(timeout_, kNameTimeout));
   const std::string where = "the job's store at " + host_ + ":" + std::to_string(port_);
-  std::string reason = "no attempt was made";
+  std::string reason;
   for (Milliseconds pause = kFirstPause;; pause = std::min(pause * 3 / 2, kLongestPause)) {
+    std::string failure = "it does not answer";
     try {
       return try_to_connect(deadline);
     } catch (const ConnectionLost& lost) {
-      reason = lost.reason;
+      failure = lost.reason;
     } catch (const ConnectionTimeout&) {
-      reason = "it does not answer";
     }
+    // An attempt that the end of all attempts cut short says less than the one before it.
+    if (reason.empty() || !deadline.passed()) reason = failure;
     if (name_deadline.passed() && reason.compare(0, 8, "the name") == 0) {
       throw Unavailable("cannot reach " + where + ": " + reason + "; is MASTER_ADDR right?");
     }
