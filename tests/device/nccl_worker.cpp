@@ -1,5 +1,6 @@
 // A worker for tests: adds up GPU memory over all ranks through the SDK, and says which backend
 // carried it.
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <vector>
@@ -12,6 +13,24 @@ namespace {
 
 using ddp::test::Gpu;
 using ddp::test::GpuArray;
+
+// What only a GPU can reduce; and a refusal, after which all goes on.
+bool reduces_bfloat16(ddp::ProcessGroup& group, const Gpu& gpu) {
+  constexpr std::uint16_t kOne = 0x3f80;
+  constexpr std::uint16_t kTwo = 0x4000;
+  const GpuArray<std::uint16_t> data(gpu, std::vector<std::uint16_t>(100, kOne));
+  try {
+    if (group.rank() == 0) {
+      group.all_reduce_bytes(data.get(), 100, ddp::DataType::int16, ddp::ReduceOp::sum);
+      return false;
+    }
+  } catch (const ddp::InvalidUse&) {
+    // NCCL has no int16. The other ranks have not seen this call.
+  }
+  group.all_reduce_bytes(data.get(), 100, ddp::DataType::bfloat16, ddp::ReduceOp::sum);
+  group.barrier();
+  return group.world_size() != 2 || data.values() == std::vector<std::uint16_t>(100, kTwo);
+}
 
 int work() {
   ddp::ProcessGroup group = ddp::init_process_group();
@@ -33,6 +52,7 @@ int work() {
     return 1;
   }
   if (on_host[0] != world) return 1;
+  if (!reduces_bfloat16(group, gpu)) return 1;
   std::printf("rank %d of %d: GPU memory by %s, host memory by %s: right\n", group.rank(), world,
               group.backend().c_str(), group.host_backend().c_str());
   return group.backend() == "nccl" ? 0 : 1;

@@ -45,6 +45,27 @@ void nap() {
   std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
+// The upper half of a float; what does not fit is cut off.
+class Bfloat16 {
+ public:
+  Bfloat16() = default;
+  explicit Bfloat16(double value) {
+    const float narrow = static_cast<float>(value);
+    uint32_t bits = 0;
+    std::memcpy(&bits, &narrow, sizeof bits);
+    bits_ = static_cast<uint16_t>(bits >> 16);
+  }
+  operator float() const {
+    const uint32_t bits = uint32_t{bits_} << 16;
+    float value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+
+ private:
+  uint16_t bits_ = 0;
+};
+
 template <class T>
 void reduce_as(char* into, const char* from, size_t bytes, RedOp op) {
   T* a = reinterpret_cast<T*>(into);
@@ -88,8 +109,10 @@ void as_type(DataType type, F&& f) {
       return f(float{});
     case kFloat64:
       return f(double{});
+    case kBfloat16:
+      return f(Bfloat16{});
     default:
-      std::abort();  // The stand-in knows no 16-bit floats.
+      std::abort();  // The stand-in knows no float16.
   }
 }
 

@@ -143,14 +143,16 @@ void check_call(const Call& call, int world_size) {
     throw InvalidUse("broadcast: the root is rank " + std::to_string(call.root) +
                      ", but ranks go from 0 to " + std::to_string(world_size - 1));
   }
-  if (call.kind == CallKind::all_reduce && find_reduction(call.type, call.op) == nullptr) {
-    if (call.type == DataType::float16 || call.type == DataType::bfloat16) {
-      throw Unavailable(std::string("all_reduce: this version does not reduce ") +
-                        name_of(call.type) + " on the CPU");
-    }
-    throw InvalidUse(std::string("all_reduce: ") + name_of(call.op) + " is not defined for " +
-                     name_of(call.type));
+}
+
+void check_host_reduction(const Call& call) {
+  if (call.kind != CallKind::all_reduce || find_reduction(call.type, call.op) != nullptr) return;
+  if (call.type == DataType::float16 || call.type == DataType::bfloat16) {
+    throw Unavailable(std::string("all_reduce: this version does not reduce ") +
+                      name_of(call.type) + " on the CPU");
   }
+  throw InvalidUse(std::string("all_reduce: ") + name_of(call.op) + " is not defined for " +
+                   name_of(call.type));
 }
 
 }  // namespace ddp::sdk

@@ -49,7 +49,10 @@ static_assert(sizeof(Fingerprint) == 24);
 [[nodiscard]] const char* name_of(CallKind kind);
 [[nodiscard]] std::size_t size_of(DataType type);
 
-// Throws InvalidUse or Unavailable for arguments that no group could carry out.
+// Throws InvalidUse for arguments that no group could carry out.
 void check_call(const Call& call, int world_size);
+// Throws InvalidUse or Unavailable for a reduction that host memory does not have; what GPU memory
+// has, its back-end knows.
+void check_host_reduction(const Call& call);
 
 }  // namespace ddp::sdk

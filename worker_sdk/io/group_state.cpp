@@ -24,11 +24,13 @@ Backend& GroupState::backend_for(const Call& call) const {
 void GroupState::run(Call call) {
   guard_.check();
   check_call(call, facts_.world_size);
+  Backend& backend = backend_for(call);
+  if (&backend == host_.get()) check_host_reduction(call);
   const std::lock_guard lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
   call.sequence = ++sequence_;
   try {
-    backend_for(call).run(call, facts_.timeout);
+    backend.run(call, facts_.timeout);
   } catch (const InvalidUse&) {
     --sequence_;  // nothing was sent: to the other ranks this call never was
     throw;

@@ -76,18 +76,29 @@ TEST_CASE("call: arguments that no group could carry out are refused before anyt
   CHECK_THROWS_AS(check_call(all_reduce_call(nullptr, 1), 2), InvalidUse);
   CHECK_THROWS_AS(check_call(all_reduce_call(&data, std::numeric_limits<std::size_t>::max()), 2),
                   InvalidUse);
-  Call floats = all_reduce_call(&data, 1);
-  floats.type = DataType::float32;
-  floats.op = ReduceOp::bxor;
-  CHECK_THROWS_AS(check_call(floats, 2), InvalidUse);
-  floats.type = DataType::float16;
-  floats.op = ReduceOp::sum;
-  CHECK_THROWS_AS(check_call(floats, 2), Unavailable);
   Call broadcast = all_reduce_call(&data, 1);
   broadcast.kind = CallKind::broadcast;
   for (const int root : {-1, 2}) {
     broadcast.root = root;
     CHECK_THROWS_AS(check_call(broadcast, 2), InvalidUse);
+  }
+}
+
+TEST_CASE("call: what only a GPU can reduce is refused in host memory, and only there") {
+  int data = 0;
+  Call call = all_reduce_call(&data, 1);
+  CHECK_NOTHROW(check_host_reduction(call));
+  call.type = DataType::float32;
+  call.op = ReduceOp::bxor;
+  CHECK_THROWS_AS(check_host_reduction(call), InvalidUse);
+  for (const DataType type : {DataType::float16, DataType::bfloat16}) {
+    call.type = type;
+    call.op = ReduceOp::sum;
+    CHECK_NOTHROW(check_call(call, 2));
+    CHECK_THROWS_AS(check_host_reduction(call), Unavailable);
+    call.kind = CallKind::broadcast;
+    CHECK_NOTHROW(check_host_reduction(call));
+    call.kind = CallKind::all_reduce;
   }
 }
 
