@@ -81,7 +81,7 @@ typedef struct ddp_call_v1 {
   void* output;
   size_t count;       /* elements of input, per rank */
   double premul;      /* factor of DDP_PREMUL_SUM */
-  void* stream;       /* cudaStream_t / CUstream, NULL on CPU: enqueue and return */
+  void* stream;       /* cudaStream_t / CUstream: enqueue there and return. NULL: the result is there on return */
   int64_t timeout_ms; /* -1: the group's */
 } ddp_call_v1;
 

@@ -1,13 +1,15 @@
 // What the SDK throws: one class for each thing that a program can do about it.
 //
-// | class       | what it means                                      | what to do |
-// |-------------|----------------------------------------------------|-------------------------------|
-// | Timeout     | somebody did not come in time, nobody is known dead | rebuild; retry while
-// starting | | PeerLost    | a rank died, or left while others still needed it  | rebuild, or exit
-// non-zero     | | Mismatch    | ranks called different things                      | a bug in the
-// program          | | InvalidUse  | a bad argument, variable or order of calls         | a bug in
-// program or set-up    | | Unavailable | this machine or version cannot do what was asked   | read
-// the message, change it   |
+//   Timeout      somebody did not come in time, nobody is known to be dead
+//                → rebuild; retry while starting
+//   PeerLost     a rank died, or left while others still needed it
+//                → rebuild, or exit non-zero
+//   Mismatch     ranks called different things
+//                → a bug in the program
+//   InvalidUse   a bad argument, variable or order of calls
+//                → a bug in the program or its set-up
+//   Unavailable  this machine or version cannot do what was asked
+//                → read the message, change it
 //
 // "Rebuild" is to destroy the group and make another one, on every rank that is left. "Exit
 // non-zero" lets the launcher restart the job. After any error from a collective its group is

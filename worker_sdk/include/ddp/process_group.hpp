@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ddp/export.hpp>
@@ -25,19 +26,23 @@ struct InitOptions {
   // on every rank.
   std::string backend;
   // For the start and for each later call; 0: the variable DDP_TIMEOUT (seconds), or 30 minutes.
+  // At most a year, longer ones count as that; a negative one is InvalidUse.
   std::chrono::milliseconds timeout{0};
 };
 
 // All processes of the job. Every rank must make the same collective calls in the same order, with
-// the same types, counts and roots; ranks that don't get Mismatch, which names both.
+// the same types, counts and roots; ranks that don't get Mismatch, which names both. (On GPU memory
+// nobody compares: such ranks get Timeout, or wrong numbers.)
 //
 // Thread safety: any thread may call; calls are carried out one after the other. As all ranks must
 // call in the same order, a program that calls from several threads has to order them itself.
 //
 // Memory: std::vector and plain pointers into this process's own memory. Where the group's
-// backend() is "nccl", a pointer to GPU memory is recognised: the work is then enqueued on the
-// default stream and the call returns, as torch.distributed does; host memory goes over
-// host_backend().
+// backend() is "nccl", a pointer to GPU memory is recognised; it must point to the GPU whose number
+// is local_rank(), on every rank. The work begins when all that the program has put on that GPU's
+// default stream is done, and the call returns when the result is there (those of torch.distributed
+// return earlier). A stream made with cudaStreamNonBlocking is the program's to wait for. Host
+// memory goes over host_backend().
 //
 // Errors: collectives throw Timeout, PeerLost, Mismatch, InvalidUse or Unavailable (<ddp/error.hpp>
 // says what to do about each). After fork() the child must not use the parent's group: InvalidUse.
@@ -62,7 +67,7 @@ class DDP_API ProcessGroup {
   std::string host_backend() const;
 
   // Replaces every element by the reduction of that element over all ranks, in place, on all ranks.
-  // `count` is in elements, and may be 0. Bit for bit the same on every rank.
+  // `count` is in elements, and may be 0. Host memory: bit for bit the same on every rank.
   template <typename T>
   void all_reduce(T* data, std::size_t count, ReduceOp op = ReduceOp::sum) {
     all_reduce_bytes(data, count, detail::data_type_of<T>(), op);

@@ -7,9 +7,11 @@
 namespace ddp {
 inline namespace v1 {
 
-// How the ranks' elements become one; torch.distributed.ReduceOp has the same names. All are
-// computed in rank order, ((rank 0 + rank 1) + rank 2) …, so every rank gets the same bits, and
-// gets them again in the next run.
+// How the ranks' elements become one; torch.distributed.ReduceOp has the same names. In host memory
+// all are computed in rank order, ((rank 0 + rank 1) + rank 2) …, so every rank gets the same bits,
+// and gets them again in the next run. In GPU memory NCCL chooses the order; it has no int16 and
+// no bit operations but band and bor of bool (InvalidUse), and does not say what a NaN does to min
+// and max.
 //   sum, product  signed integers wrap around; bool: or, and
 //   avg           the sum, then divided by the number of ranks; integers round towards zero (as
 //                 C++ does); not for bool
@@ -18,7 +20,8 @@ inline namespace v1 {
 //   band, bor, bxor  integers and bool only
 enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor };
 
-// An element type. Numbered as ddp_dtype in <ddp/backend.h>.
+// An element type. Numbered as ddp_dtype in <ddp/backend.h>. float16 and bfloat16 can be broadcast
+// everywhere, but reduced in GPU memory only (elsewhere: Unavailable).
 enum class DataType : std::uint8_t {
   uint8 = 0,
   int8 = 1,
