@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include <ddp/error.hpp>
@@ -64,10 +65,26 @@ PluginBackend::PluginBackend(const ddp_backend_v1& table, PluginOptions options)
   ddp_error_v1 error = empty_error();
   const ddp_status status = table_.create(&given, &group_, &error);
   check(status, error, "the group of " + std::to_string(options_.world_size) + " ranks");
+  start_watch();
 }
 
 PluginBackend::~PluginBackend() {
-  if (group_ != nullptr && !guard_.forked()) table_.destroy(group_);
+  if (guard_.forked()) {
+    static_cast<void>(watch_.release());  // its thread is the parent's
+    return;
+  }
+  watch_.reset();  // it must not abort what is being destroyed
+  table_.destroy(group_);
+}
+
+void PluginBackend::start_watch() {
+  if (!options_.somebody_died) return;
+  try {
+    watch_ = std::make_unique<DeathWatch>(options_.somebody_died, [this] { table_.abort(group_); });
+  } catch (const std::system_error& error) {
+    table_.destroy(group_);
+    throw Unavailable(name() + ": cannot start a thread: " + error.what());
+  }
 }
 
 void PluginBackend::run(const Call& call, std::chrono::milliseconds timeout) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <ddp/backend.h>
 
 #include "worker_sdk/backends/backend.h"
+#include "worker_sdk/backends/death_watch.h"
 #include "worker_sdk/core/member.h"
 #include "worker_sdk/io/key_value_client.h"
 #include "worker_sdk/io/shared_memory.h"
@@ -24,6 +26,9 @@ struct PluginOptions {
   std::string local_address;        // literal; empty: the plug-in chooses
   std::string key_prefix;           // of everything it writes into the store
   KeyValueClient* store = nullptr;  // outlives the back-end
+  // Has the launcher told of a death? Costs next to nothing, asked from another thread. Empty: no
+  // launcher would tell.
+  std::function<bool()> somebody_died;
   // Who has died, as far as the launcher has said; asked when the plug-in reports a failure.
   std::function<std::optional<Death>()> find_death;
 };
@@ -43,6 +48,7 @@ class PluginBackend final : public Backend {
   static ddp_status get(void* self, const char* key, std::int64_t timeout_ms,
                         void (*sink)(void* context, const void* data, std::size_t length),
                         void* context, ddp_error_v1* error) noexcept;
+  void start_watch();
   void check(ddp_status status, const ddp_error_v1& error, const std::string& what) const;
 
   const ddp_backend_v1& table_;
@@ -50,6 +56,7 @@ class PluginBackend final : public Backend {
   ForkGuard guard_;
   ddp_store_v1 store_{};
   ddp_group* group_ = nullptr;
+  std::unique_ptr<DeathWatch> watch_;  // null: nobody would tell
 };
 
 }  // namespace ddp::sdk

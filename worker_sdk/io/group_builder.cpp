@@ -200,6 +200,9 @@ std::unique_ptr<Backend> GroupBuilder::make_plugin_backend(const ddp_backend_v1&
   options.local_address = members_[static_cast<std::size_t>(facts_.rank)].address;
   options.key_prefix = prefix_ + table.name + "/";
   options.store = client_.get();
+  if (agents_page_ != nullptr) {
+    options.somebody_died = [page = agents_page_] { return page->poisoned(); };
+  }
   options.find_death = [page = agents_page_, store = client_] { return find_death(page, *store); };
   return std::make_unique<PluginBackend>(table, std::move(options));
 }

@@ -7,6 +7,7 @@
 #include <ddp/ddp.hpp>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/integration/sdk/ranks.h"
 
@@ -238,6 +239,39 @@ TEST_CASE("gloo: the launcher's word of who has died is passed on") {
   for (const std::size_t rank : {0U, 1U}) {
     CHECK_THAT(outcomes[rank].text,
                StartsWith("PeerLost 2: rank 2 on host-x is lost (killed by SIGKILL)"));
+  }
+}
+
+TEST_CASE("gloo: the launcher's word ends a call though no socket has closed") {
+  const StoreServer store;
+  ControlPageOwner page(3);
+  Ranks job(3, store,
+            [](int rank) {
+              InitOptions options;
+              options.backend = "gloo";
+              ProcessGroup group = init_process_group(options);
+              if (rank == 2) {
+                say("ready");
+                std::this_thread::sleep_for(std::chrono::seconds(6));
+                return std::string("silent");
+              }
+              const auto begin = std::chrono::steady_clock::now();
+              try {
+                group.barrier();
+              } catch (const PeerLost& error) {
+                const bool soon =
+                    std::chrono::steady_clock::now() - begin < std::chrono::seconds(5);
+                return (soon ? "soon: " : "late: ") + std::string(error.what());
+              }
+              return std::string("nobody missed");
+            },
+            {{"DDP_SHM_FD", std::to_string(page.fd())}, {"DDP_ROUND", "1:abc"}});
+  job.await_word(2, "ready");
+  page.poison(-1, 0, "host-x", "it has been silent for 5 s");
+  const auto outcomes = job.wait();
+  for (const std::size_t rank : {0U, 1U}) {
+    CHECK_THAT(outcomes[rank].text,
+               StartsWith("soon: the node host-x is lost (it has been silent for 5 s)"));
   }
 }
 #else
