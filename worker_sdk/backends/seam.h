@@ -12,6 +12,8 @@
 #include <ddp/backend.h>
 #include <ddp/types.hpp>
 
+#include "worker_sdk/io/deadline.h"
+
 namespace ddp::backends {
 
 using Clock = std::chrono::steady_clock;
@@ -82,11 +84,7 @@ inline Milliseconds effective_timeout(int64_t of_call_ms, int64_t of_group_ms) {
   return Milliseconds(chosen > kLongestMs ? kLongestMs : chosen);
 }
 
-inline std::string in_seconds(Milliseconds duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", static_cast<double>(duration.count()) / 1000.0);
-  return text;
-}
+using sdk::in_seconds;
 
 // The seam's numbers are the SDK's. Throws for a number that this plug-in does not know.
 inline DataType type_of(const ddp_call_v1& call) {
