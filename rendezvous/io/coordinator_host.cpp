@@ -28,11 +28,12 @@ class RemoteClient final : public CoordinatorClient,
     const auto peer = socket.remote_endpoint(error);
     prepare_agent_socket(socket);
     ChannelHandlers handlers;
-    handlers.on_message = [self = shared_from_this()](Message message) {
-      self->loop_->receive(self->session_, std::move(message));
+    // The loop keeps us, we keep the channel, and it must not keep us.
+    handlers.on_message = [weak = weak_from_this()](Message message) {
+      if (const auto self = weak.lock()) self->loop_->receive(self->session_, std::move(message));
     };
-    handlers.on_closed = [self = shared_from_this()](const std::string&) {
-      self->loop_->close(self->session_);
+    handlers.on_closed = [weak = weak_from_this()](const std::string&) {
+      if (const auto self = weak.lock()) self->loop_->close(self->session_);
     };
     channel_ = std::make_shared<MessageChannel>(
         std::move(socket), FrameReader(kMaxFrameBeforeHello, kAgentMagic), std::move(handlers));

@@ -138,8 +138,6 @@ void MessageChannel::abandon() {
   error_code ignored;
   socket_.close(ignored);
   linger_.cancel();
-  // Not destroyed here: one of them may be what is calling us.
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->handlers_ = {}; });
 }
 
 void prepare_agent_socket(boost::asio::ip::tcp::socket& socket) {

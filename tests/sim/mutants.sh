@@ -56,13 +56,14 @@ mutant verdict_without_acknowledgement $orders \
   's/if (closed() \&\& acknowledged)/if (true)/' "$@"
 mutant one_restart_too_many $outcome 's/budget.used >= budget.allowed/budget.used > budget.allowed/' "$@"
 mutant loss_is_charged $outcome \
-  's/kind == FailureKind::worker_signaled/kind != FailureKind::spawn_failed/' "$@"
+  's/return kind == \(FailureKind::\)worker_exited/return kind == \1node_lost || kind == \1worker_exited/' "$@"
 mutant last_cause_decides $outcome 's/a.happened < b.happened/a.happened > b.happened/' "$@"
 mutant interruption_is_restarted $outcome \
   's/kind != FailureKind::node_lost/kind != FailureKind::node_lost \&\& kind != FailureKind::interrupted/' "$@"
 mutant statuses_are_not_answered $coordinator 's/if (!answered \&\& /if (false \&\& /' "$@"
 mutant old_session_is_kept $coordinator 's/^  detach(entry, hello.node.id, effects);//' "$@"
-mutant heartbeats_stop $member 's/joined.next_heartbeat = now + terms_.heartbeat/joined.next_heartbeat = now + 100 * terms_.heartbeat/' "$@"
+mutant heartbeats_stop $member \
+  's/joined.next_heartbeat = now + terms_.heartbeat/joined.next_heartbeat = now + 100 * terms_.heartbeat/' "$@"
 mutant ranks_overlap $ranks 's/seating.world_size += request->workers;/seating.world_size += 1;/' "$@"
 mutant survivors_change_their_order $ranks \
   's/taken.emplace(\*request.previous_seat,/taken.emplace(100 - *request.previous_seat,/' "$@"

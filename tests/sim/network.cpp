@@ -7,6 +7,13 @@
 
 namespace ddp::sim {
 
+// The ends of a line keep those who hold the line.
+Network::~Network() {
+  for (const auto& weak : lines_) {
+    if (const LineHandle line = weak.lock()) line->agent = line->coordinator = {};
+  }
+}
+
 Duration Network::delay(bool local) {
   if (local) return Duration{};
   return world_.between(weather_.shortest_delay, weather_.longest_delay);
@@ -19,6 +26,7 @@ Instant Network::blocked_until(int host, bool up) const {
 
 LineHandle Network::connect(int host, bool local, LineEnd agent, LineEnd coordinator) {
   auto line = std::make_shared<Line>();
+  lines_.push_back(line);
   line->host = host;
   line->local = local;
   line->agent = std::move(agent);

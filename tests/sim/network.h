@@ -38,6 +38,9 @@ class Network {
 
   Network(World& world, int hosts, Weather weather)
       : world_(world), weather_(weather), hosts_(static_cast<std::size_t>(hosts)) {}
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  ~Network();
 
   // From a host to the coordinator. `local`: no network in between. Both ends are told when (and
   // if) it is there; a coordinator that is down refuses.
@@ -73,6 +76,7 @@ class Network {
   World& world_;
   Weather weather_;
   std::vector<Host> hosts_;
+  std::vector<std::weak_ptr<Line>> lines_;  // all that ever were
   bool coordinator_up_ = true;
 };
 

@@ -45,6 +45,8 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
   void crash(bool with_host);
   void freeze(Duration how_long) { body_.freeze(how_long); }
   void thaw() { body_.thaw(); }
+  // What is still meant for it holds it: to be called when the simulation ends.
+  void let_go() { body_.forget(); }
   // Workers elsewhere have died, some of ours may die of it.
   void peers_lost();
 

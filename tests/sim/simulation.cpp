@@ -30,6 +30,10 @@ Simulation::Simulation(std::uint64_t seed, bool tracing)
   scenario_.workers.push_back(1);  // of the host that misfits come from
 }
 
+Simulation::~Simulation() {
+  for (const auto& agent : agents_) agent->let_go();
+}
+
 RunResult Simulation::run() {
   world_.record(20, [&] { return scenario_.text(); });
   for (int host = 0; host < scenario_.hosts; ++host) {

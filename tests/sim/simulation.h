@@ -24,6 +24,9 @@ struct RunResult {
 class Simulation {
  public:
   Simulation(std::uint64_t seed, bool tracing);
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+  ~Simulation();
 
   // Throws Violation.
   RunResult run();

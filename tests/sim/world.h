@@ -77,6 +77,8 @@ class Freezable {
   explicit Freezable(World& world) : world_(world) {}
   void freeze(Duration how_long);
   void thaw();
+  // What it missed never happens.
+  void forget() { missed_.clear(); }
   [[nodiscard]] bool frozen() const { return world_.now() < frozen_until_; }
   // Now, or when it goes on.
   void run(std::function<void()> action);
