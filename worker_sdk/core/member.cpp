@@ -105,8 +105,10 @@ std::string why_no_gpus(const std::vector<Member>& members) {
     if (member.devices >= neighbours) continue;
     const std::string who = "rank " + std::to_string(member.rank) + " on " + member.host;
     if (member.devices == 0) return who + " can use no GPU: " + member.no_devices;
-    return who + " shares " + std::to_string(member.devices) + " GPUs with " +
-           std::to_string(neighbours - 1) + " other ranks, and NCCL wants one for each";
+    return who + " sees " + std::to_string(member.devices) +
+           (member.devices == 1 ? " GPU" : " GPUs") + ", but " + std::to_string(neighbours) +
+           " ranks are on that host, and NCCL wants one for each (CUDA_VISIBLE_DEVICES must leave "
+           "every rank the GPUs of all)";
   }
   return {};
 }

@@ -136,7 +136,7 @@ TEST_CASE("choice: NCCL where every rank has a GPU of its own") {
   members[0].devices = members[1].devices = 1;
   CHECK_FALSE(choose_backends(members).nccl);
   for (Member& each : members) each.backend = "nccl";
-  CHECK_THAT(why(members), Contains("shares 1 GPUs with 1 other ranks"));
+  CHECK_THAT(why(members), Contains("sees 1 GPU, but 2 ranks are on that host"));
 }
 
 TEST_CASE("death notice: the agent's words are understood") {
