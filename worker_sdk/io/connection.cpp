@@ -33,6 +33,10 @@ AddressList resolve(const std::string& host, std::uint16_t port) {
   return {found, &::freeaddrinfo};
 }
 
+void set_option(const UniqueFd& socket, int level, int option, int value) {
+  ::setsockopt(socket.get(), level, option, &value, sizeof value);
+}
+
 // Empty: connected.
 std::string connect_to(int socket, const addrinfo& address, const Deadline& deadline) {
   if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return {};
@@ -65,9 +69,12 @@ Connection Connection::open(const std::string& host, std::uint16_t port, const D
     }
     reason = connect_to(socket.get(), *address, deadline);
     if (!reason.empty()) continue;
-    const int yes = 1;
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+    // While this side only waits, nothing but this finds out that the other host has lost its power.
+    set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 10);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
     return Connection(std::move(socket));
   }
   throw ConnectionLost{reason};
