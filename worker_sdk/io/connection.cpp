@@ -70,7 +70,7 @@ Connection Connection::open(const std::string& host, std::uint16_t port, const D
     reason = connect_to(socket.get(), *address, deadline);
     if (!reason.empty()) continue;
     set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-    // While this side only waits, nothing but this finds out that the other host has lost its power.
+    // While this side only waits, nothing else finds out that the other host has lost its power.
     set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 30);
     set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 10);
