@@ -68,7 +68,6 @@ class Scene {
   [[nodiscard]] std::int64_t next_sequence() { return ++sequence_; }
   [[nodiscard]] const Coordinator& machine() const { return machine_; }
   [[nodiscard]] Instant now() const { return now_; }
-  [[nodiscard]] std::size_t number_of_effects() const { return effects_.size(); }
 
  private:
   void handle(const CoordinatorEvent& event) { take(machine_.handle(event, now_)); }
@@ -115,8 +114,10 @@ TEST_CASE("coordinator: the order names the newest status, and an older status c
   failed.failure = interruption(2);
   for (const std::int64_t old : {4, 5}) {
     scene.receive(1, StatusMessage{old, failed});
-    CHECK(scene.number_of_effects() == 0);
+    CHECK_FALSE(scene.ordered<Stop>(1));
   }
+  scene.receive(1, StatusMessage{6, status_of(NodePhase::idle)});
+  CHECK(scene.ordered<Run>(1));
 }
 
 TEST_CASE("coordinator: a node that comes back on a new connection replaces the old one") {
