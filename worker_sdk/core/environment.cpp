@@ -179,6 +179,9 @@ Settings read_settings(const Environment& environment) {
       throw InvalidUse("the variable DDP_ROUND is \"" + *round +
                        "\", which is not what ddplaunch sets; unset it");
     }
+  } else {
+    const auto restarts = find(environment, "TORCHELASTIC_RESTART_COUNT").value_or("0");
+    if (restarts != "0") settings.attempt = restarts;
   }
   return settings;
 }

@@ -34,6 +34,9 @@ struct Settings {
   std::string node_id;                       // of our agent; empty: another launcher
   std::optional<int> control_page;           // descriptor
   std::optional<rendezvous::RoundId> round;  // of our agent
+  // Which restart this is, where the store outlives one (torchrun's does, our agent's does not);
+  // empty: the first start, or not known.
+  std::string attempt;
 };
 
 // Empty: nobody has started this process as one of several. Throws InvalidUse (an incomplete set, a

@@ -14,11 +14,11 @@ namespace ddp {
 inline namespace v1 {
 namespace {
 
-// The store outlives a group, so each group of a process needs names of its own. The only thing
-// that this library remembers for a whole process.
-std::string next_group_name(std::atomic<int>& made) {
-  const int number = made.load();
-  return number == 0 ? "world" : "world." + std::to_string(number);
+// The store outlives a group, and torchrun's even the processes, so each group needs a name of its
+// own. The number of groups made is the only thing that this library remembers for a whole process.
+std::string group_name(int made, const std::string& attempt) {
+  return "world" + (made == 0 ? "" : "." + std::to_string(made)) +
+         (attempt.empty() ? "" : "@" + attempt);
 }
 
 }  // namespace
@@ -38,7 +38,8 @@ ProcessGroup init_process_group(InitOptions options) {
   if (options.timeout.count() > 0) settings.timeout = sdk::bounded(options.timeout);
   const std::optional<sdk::World> world = sdk::read_world(environment);
   if (!world) return ProcessGroup(sdk::build_alone(settings));
-  sdk::GroupBuilder builder(*world, std::move(settings), next_group_name(made));
+  std::string name = group_name(made.load(), settings.attempt);
+  sdk::GroupBuilder builder(*world, std::move(settings), std::move(name));
   ProcessGroup group(builder.build());
   ++made;
   return group;

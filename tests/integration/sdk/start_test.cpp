@@ -118,6 +118,21 @@ TEST_CASE("start: the longest timeout there is is long, and a negative one is re
   for (const Outcome& outcome : job.wait()) CHECK(outcome.text == "shm");
 }
 
+TEST_CASE("start: what the last start left in a store that outlives it misleads nobody") {
+  const StoreServer store;
+  const Ranks::Body body = [](int rank) {
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ProcessGroup group = init_process_group();
+    std::vector<int> data{rank + 1};
+    group.all_reduce(data);
+    return group.backend() + " " + std::to_string(data[0]);
+  };
+  for (const char* restarts : {"0", "1", "2"}) {
+    Ranks job(2, store, body, {{"TORCHELASTIC_RESTART_COUNT", restarts}, {"DDP_TIMEOUT", "5"}});
+    for (const Outcome& outcome : job.wait()) CHECK(outcome.text == "shm 3");
+  }
+}
+
 TEST_CASE("start: ranks that ask for different back-ends are told so") {
   const StoreServer store;
   Ranks job(2, store, [](int rank) {

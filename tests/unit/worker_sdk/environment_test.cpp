@@ -139,5 +139,13 @@ TEST_CASE("environment: settings have defaults, and what is set is taken") {
   CHECK(set.round == rendezvous::RoundId{3, 0xff00000000000001});
 }
 
+TEST_CASE("settings: a restart is known by its number where the store outlives it") {
+  const Environment restarted{{"TORCHELASTIC_RESTART_COUNT", "2"}};
+  CHECK(read_settings({}).attempt.empty());
+  CHECK(read_settings({{"TORCHELASTIC_RESTART_COUNT", "0"}}).attempt.empty());
+  CHECK(read_settings(restarted).attempt == "2");
+  CHECK(read_settings(with(restarted, "DDP_ROUND", "3:1")).attempt.empty());
+}
+
 }  // namespace
 }  // namespace ddp::sdk
