@@ -2,10 +2,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/system/system_error.hpp>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <random>
 #include <string>
+#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -54,6 +57,14 @@ HostFacts look_at_host(const Environment& environment) {
   return host;
 }
 
+// The library's own text ends in its category and number, which help nobody.
+std::string cannot_go_on(const std::error_code& code) {
+  std::string text = "cannot go on: " + code.message();
+  if (code == std::errc::too_many_files_open) text += " (raise the limit: ulimit -n)";
+  if (code == std::errc::file_too_large) text += " (raise the limit of file sizes: ulimit -f)";
+  return text;
+}
+
 int refuse(int code, const std::string& reason) {
   std::cerr << "ddplaunch: " + reason + "\n";
   return code;
@@ -65,7 +76,7 @@ int launch(int argc, char** argv, Guarded guarded) {
       parse_command_line({argv + 1, argv + argc}, environment, look_at_host(environment));
   if (const auto* text = std::get_if<ShowText>(&command)) {
     std::cout << text->text << std::flush;
-    return 0;
+    return std::cout ? 0 : refuse(exit_code::kLauncherFailed, "cannot write to stdout");
   }
   if (const auto* error = std::get_if<UsageError>(&command)) {
     return refuse(exit_code::kUsage, error->message);
@@ -81,8 +92,14 @@ int launch(int argc, char** argv, Guarded guarded) {
 
 int main(int argc, char** argv) {
   Guarded guarded = fork_agent();  // Before all else: see there.
+  // Over the limit of file sizes a call shall fail and be explained; workers get the default back.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return launch(argc, argv, std::move(guarded));
+  } catch (const boost::system::system_error& error) {
+    return refuse(exit_code::kLauncherFailed, cannot_go_on(error.code()));
+  } catch (const std::system_error& error) {
+    return refuse(exit_code::kLauncherFailed, cannot_go_on(error.code()));
   } catch (const std::exception& error) {
     return refuse(exit_code::kLauncherFailed, error.what());
   }

@@ -35,6 +35,9 @@ AgentEffects Agent::on_time(Instant now) {
     if (group_) {
       group_->on_time(now, effects);
     }
+    if (waits_in_silence() && now >= *waiting_since_ + kQuietWait) {
+      say_waiting(effects);
+    }
     reconcile(now, effects);
   }
   return effects;
@@ -47,7 +50,12 @@ std::optional<Instant> Agent::next_deadline() const {
   if (gone_since_) {
     return std::max(*gone_since_, last_order_.value_or(*gone_since_)) + ending_->patience;
   }
-  return group_ ? group_->next_deadline() : std::nullopt;
+  std::optional<Instant> earliest = group_ ? group_->next_deadline() : std::nullopt;
+  if (waits_in_silence()) {
+    const Instant speak_at = *waiting_since_ + kQuietWait;
+    earliest = earliest ? std::min(*earliest, speak_at) : speak_at;
+  }
+  return earliest;
 }
 
 // ---- what happened ---------------------------------------------------------------------------
@@ -62,6 +70,10 @@ void Agent::on(const CoordinatorLost& event, Instant now, AgentEffects&) {
     ending_ = Ending{event.exit_code, event.reason, {}, 0, now};
   }
   ending_->patience = {};  // nobody is left to be waited for
+}
+
+void Agent::on(const CoordinatorSilent& event, Instant now, AgentEffects& effects) {
+  wait_for(event.reason, now, effects);
 }
 
 void Agent::on(const StoreOpened& event, Instant, AgentEffects&) {
@@ -200,6 +212,8 @@ void Agent::enter_next_round(Instant now, AgentEffects& effects) {
     own_failure_.reset();
   }
   waiting_for_.clear();
+  waiting_since_.reset();
+  waiting_said_ = false;
   if (!next.stopped) {
     say_restart(next.placement, effects);
   }
@@ -220,6 +234,12 @@ void Agent::say_restart(const Placement& placement, AgentEffects& effects) {
             "restart " + std::to_string(placement.restart_count) + " of " +
                 std::to_string(placement.max_restarts) +
                 (last_failure_ ? ": " + describe_failure(*last_failure_) : std::string())});
+  } else if (group_ && group_->has_started()) {
+    effects.emplace_back(Say{
+        Say::Level::warning,
+        "all workers start again, on " + std::to_string(placement.group_world_size) +
+            (placement.group_world_size == 1 ? " node" : " nodes") + ", which uses up no restart" +
+            (last_failure_ ? ": " + describe_failure(*last_failure_) : std::string())});
   }
   restart_count_ = placement.restart_count;
   last_failure_.reset();

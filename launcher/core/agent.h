@@ -27,6 +27,9 @@ class Agent {
   // guardian. Only a later one means that somebody has asked twice.
   static constexpr Duration kSignalEcho = std::chrono::milliseconds(100);
 
+  // A wait that is over sooner is nobody's concern; after a round has been lost none is.
+  static constexpr Duration kQuietWait = std::chrono::seconds(5);
+
   // `base_environment` is the agent's own; workers inherit it.
   Agent(LaunchConfig config, std::string host, rendezvous::NodeId node,
         Environment base_environment);
@@ -55,6 +58,7 @@ class Agent {
 
   void on(const OrderReceived& event, Instant now, AgentEffects& effects);
   void on(const CoordinatorLost& event, Instant now, AgentEffects& effects);
+  void on(const CoordinatorSilent& event, Instant now, AgentEffects& effects);
   void on(const StoreOpened& event, Instant now, AgentEffects& effects);
   void on(const StoreFailed& event, Instant now, AgentEffects& effects);
   void on(const WorkersSpawned& event, Instant now, AgentEffects& effects);
@@ -78,6 +82,9 @@ class Agent {
   void leave_if_done(Instant now, AgentEffects& effects);
   void exit(AgentEffects& effects);
   void say_restart(const Placement& placement, AgentEffects& effects);
+  void wait_for(const std::string& reason, Instant now, AgentEffects& effects);
+  void say_waiting(AgentEffects& effects);
+  [[nodiscard]] bool waits_in_silence() const;
   [[nodiscard]] bool in_round(const RoundId& round) const;
   [[nodiscard]] bool nothing_left() const;
   [[nodiscard]] bool leaving() const;
@@ -100,7 +107,9 @@ class Agent {
   std::optional<Instant> gone_since_;    // nothing left alive, and an ending is set
   std::optional<Instant> last_order_;    // when the coordinator was last heard
   std::optional<Failure> last_failure_;  // known cause of the last stop, for people
-  std::string waiting_for_;
+  std::string waiting_for_;              // why nothing runs; empty while something does
+  std::optional<Instant> waiting_since_;
+  bool waiting_said_ = false;
   std::int32_t restart_count_ = 0;
   NodeStatus reported_;  // the member starts out with an idle status too
   bool exited_ = false;

@@ -28,7 +28,10 @@ struct OrderReceived {
 struct CoordinatorLost {
   std::int32_t exit_code;
   std::string reason;
-};  // the member gave up
+};                          // the member gave up
+struct CoordinatorSilent {  // the member has no connection and goes on trying
+  std::string reason;
+};
 struct StoreOpened {
   RoundId round;
   Endpoint endpoint;
@@ -44,7 +47,7 @@ struct WorkersSpawned {
 struct SpawnFailed {  // those that had been started are already killed and reaped
   RoundId round;
   LocalRank local_rank;
-  std::int32_t exit_code;  // 126 or 127
+  std::int32_t exit_code;  // 126, 127, or 1 where this host had no room for another process
   std::string reason;
 };
 struct WorkerExited {
@@ -63,9 +66,9 @@ struct SignalReceived {
 };
 struct GuardianLost {};
 
-using AgentEvent =
-    std::variant<OrderReceived, CoordinatorLost, StoreOpened, StoreFailed, WorkersSpawned,
-                 SpawnFailed, WorkerExited, RemainsGone, SignalReceived, GuardianLost>;
+using AgentEvent = std::variant<OrderReceived, CoordinatorLost, CoordinatorSilent, StoreOpened,
+                                StoreFailed, WorkersSpawned, SpawnFailed, WorkerExited, RemainsGone,
+                                SignalReceived, GuardianLost>;
 
 // ---- what to do ------------------------------------------------------------------------------
 

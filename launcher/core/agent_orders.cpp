@@ -8,11 +8,33 @@ namespace ddp::launcher {
 
 using rendezvous::FailureKind;
 
-void Agent::obey(const rendezvous::Wait& order, Instant, AgentEffects& effects) {
-  if (!leaving() && order.reason != waiting_for_) {
-    effects.emplace_back(Say{Say::Level::note, order.reason});
+void Agent::obey(const rendezvous::Wait& order, Instant now, AgentEffects& effects) {
+  wait_for(order.reason, now, effects);
+}
+
+// Somebody who looks at a launch that does nothing must be able to see why.
+void Agent::wait_for(const std::string& reason, Instant now, AgentEffects& effects) {
+  if (leaving() || reason == waiting_for_) {
+    return;
   }
-  waiting_for_ = order.reason;
+  waiting_for_ = reason;
+  if (!waiting_since_) {
+    waiting_since_ = now;
+  }
+  if (waiting_said_ || (group_ && group_->has_started())) {
+    say_waiting(effects);
+  } else {
+    effects.emplace_back(Say{Say::Level::note, waiting_for_});
+  }
+}
+
+void Agent::say_waiting(AgentEffects& effects) {
+  waiting_said_ = true;
+  effects.emplace_back(Say{Say::Level::warning, waiting_for_});
+}
+
+bool Agent::waits_in_silence() const {
+  return waiting_since_ && !waiting_said_ && !leaving();
 }
 
 void Agent::obey(const rendezvous::Run& order, Instant, AgentEffects&) {

@@ -33,6 +33,13 @@ bool from_error_file(const Failure& failure) {
                                       failure.kind == FailureKind::worker_signaled);
 }
 
+// A worker's text must not move the cursor of whoever reads it, nor ring a bell.
+std::string printable(std::string text) {
+  const auto is_control = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
+  std::replace_if(text.begin(), text.end(), is_control, '?');
+  return text;
+}
+
 // The start of it, indented: a traceback belongs into the worker's own output.
 std::string quote(const std::string& message) {
   std::string result;
@@ -42,7 +49,7 @@ std::string quote(const std::string& message) {
     if (++lines > kMaxMessageLines) {
       return result + "    ...\n";
     }
-    result += "    " + message.substr(begin, end - begin) + "\n";
+    result += "    " + printable(message.substr(begin, end - begin)) + "\n";
     begin = end + 1;
   }
   return result;

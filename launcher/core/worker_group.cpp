@@ -97,6 +97,10 @@ void WorkerGroup::exited(const WorkerExited& event, Instant now, AgentEffects& e
   }
   workers_[index].alive = false;
   ladder_.exited(event.local_rank);
+  // One that failed by itself in the same moment was not stopped by us.
+  const bool as_asked = event.signal == 0 ? event.exit_code == 0
+                                          : event.signal == stop_signal_ || event.signal == SIGKILL;
+  stopped_count_ += climbing_ && as_asked ? 1 : 0;
   if (event.signal != 0 || event.exit_code != 0) {
     Failure failure;
     failure.kind = event.signal != 0 ? FailureKind::worker_signaled : FailureKind::worker_exited;
@@ -149,7 +153,6 @@ void WorkerGroup::advance(Instant now, AgentEffects& effects) {
     if (!living.empty()) {
       if (stop_signal_ && !climbing_) {
         climbing_ = true;
-        stopped_count_ = static_cast<std::int32_t>(living.size());
         const std::vector<StopEffect> first = ladder_.begin(living, *stop_signal_, now);
         climb(kill_wanted_ ? ladder_.hurry() : first, now, effects);
       }

@@ -66,6 +66,7 @@ class WorkerGroup {
   [[nodiscard]] const Placement& placement() const { return placement_; }
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] const std::optional<DatedFailure>& failure() const { return failure_; }
+  [[nodiscard]] bool has_started() const { return !workers_.empty(); }
   [[nodiscard]] bool stop_wanted() const { return stop_signal_.has_value(); }
   [[nodiscard]] std::int32_t stopped_count() const { return stopped_count_; }
   [[nodiscard]] std::vector<LocalRank> alive() const;

@@ -88,7 +88,8 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
                       },
                       [this](const std::string& text) {
                         carry_out(Say{Say::Level::note, text});
-                      }},
+                      },
+                      [this](const std::string& text) { handle(CoordinatorSilent{text}); }},
                      [this](const std::string& text) { console_.line(text); }}) {}
 
 int AgentRunner::run() {

@@ -130,11 +130,8 @@ void Coordination::close_store() {
 
 void Coordination::publish(const rendezvous::Failure& failure) {
   if (!store_) return;
-  rendezvous::NodeStatus status;
-  status.failure = failure;
-  const boost::json::value json = rendezvous::message_json::write(status);
   store_->set_notice(rendezvous::kDeathNotice,
-                     boost::json::serialize(json.as_object().at("failure")));
+                     boost::json::serialize(rendezvous::message_json::write(failure)));
 }
 
 void Coordination::finish(std::function<void()> on_done) {

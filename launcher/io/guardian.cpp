@@ -25,6 +25,7 @@ namespace {
 constexpr int kLauncherFailed = 1;
 constexpr int kSignalBase = 128;
 constexpr int kSweepLimitSeconds = 10;
+constexpr int kSayLimitMs = 1000;
 constexpr timespec kBetweenPasses{0, 5'000'000};
 
 [[gnu::format(printf, 1, 2)]] void say(const char* format, ...) {
@@ -34,6 +35,9 @@ constexpr timespec kBetweenPasses{0, 5'000'000};
   const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
   va_end(arguments);
   if (length <= 0) return;
+  // A pipe that nobody reads must not keep a process of the job alive.
+  pollfd room{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&room, 1, kSayLimitMs) <= 0) return;
   const std::size_t size = std::min(static_cast<std::size_t>(length), line.size() - 1);
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), size);
 }

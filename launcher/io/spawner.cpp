@@ -121,6 +121,17 @@ std::vector<std::string> environment_block(const WorkerCommand& command) {
   return block;
 }
 
+// Nothing is wrong with the program, so the code is not one of those that say so.
+SpawnRefusal no_room(int error) {
+  std::string advice;
+  if (error == EMFILE || error == ENFILE) advice = " (raise the limit of open files: ulimit -n)";
+  if (error == EAGAIN) advice = " (see ulimit -u and the process limit of the container)";
+  if (error == ENOMEM) advice = " (this host or its container is out of memory)";
+  return {
+      rendezvous::exit_code::kLauncherFailed,
+      "no further process could be started: " + std::generic_category().message(error) + advice};
+}
+
 // While the child shares our memory no handler of ours may run in it.
 class AllSignalsBlocked {
  public:
@@ -201,15 +212,21 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
     if (pid < 0) error = errno;
   }
   if (pid < 0) {
-    return SpawnRefusal{
-        rendezvous::exit_code::kNotExecutable,
-        "a process could not be started: " + std::generic_category().message(error) +
-            " (see ulimit -u and the limits of the container)"};
+    return no_room(error);
   }
   UniqueFd owned(pidfd);
-  if (plan.error == 0) return SpawnedProcess{pid, std::move(owned)};
-  ::waitpid(pid, nullptr, 0);  // It has exited already.
-  return explain_exec_error(command.arguments.front(), files, plan.error);
+  if (plan.error != 0) {
+    ::waitpid(pid, nullptr, 0);  // It has exited already.
+    return explain_exec_error(command.arguments.front(), files, plan.error);
+  }
+  UniqueFd second(::fcntl(owned.get(), F_DUPFD_CLOEXEC, 0));
+  if (!second.valid()) {
+    error = errno;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return no_room(error);
+  }
+  return SpawnedProcess{pid, std::move(owned), std::move(second)};
 }
 
 }  // namespace ddp::launcher

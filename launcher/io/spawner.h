@@ -23,6 +23,7 @@ inline constexpr int kWorkerControlPageFd = 3;  // what DDP_SHM_FD names
 struct SpawnedProcess {
   pid_t pid = -1;
   UniqueFd pidfd;
+  UniqueFd second_pidfd;  // for the one that owns the process; made here, where room can run out
 };
 
 // Borrowed: with hundreds of workers the copies would be what a launch waits for.

@@ -1,6 +1,5 @@
 #include "launcher/io/worker_process.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -19,8 +18,7 @@ ExitStatus to_status(const siginfo_t& info) {
 WorkerProcess::WorkerProcess(boost::asio::io_context& context, SpawnedProcess process,
                              OnExit on_exit)
     : pid_(process.pid),
-      process_(context.get_executor(), process.pid,
-               ::fcntl(process.pidfd.get(), F_DUPFD_CLOEXEC, 0)),
+      process_(context.get_executor(), process.pid, process.second_pidfd.release()),
       pidfd_(context, process.pidfd.release()),
       on_exit_(std::move(on_exit)) {
   wait();

@@ -109,6 +109,13 @@ void Coordinator::on_hello(SessionId id, Hello hello, Instant now, CoordinatorEf
     return refuse(id, Refuse{exit_code::kRefused, std::move(*objection)}, effects);
   }
   Session& session = sessions_.at(id);
+  if (!session.local && is_local(hello)) {
+    return refuse(id,
+                  Refuse{exit_code::kRefused, "host " + hello.node.host +
+                                                  " calls itself the node that runs this "
+                                                  "coordinator; it must have an id of its own"},
+                  effects);
+  }
   if (setup_.embedded && session.local) setup_.only_job = hello.job;
   if (hello.node.address.empty()) hello.node.address = session.address;
   JobEntry& entry = entry_for(hello, now);
@@ -123,6 +130,7 @@ void Coordinator::on_hello(SessionId id, Hello hello, Instant now, CoordinatorEf
   session.run_id = hello.job;
   session.node = hello.node.id;
   entry.sessions[hello.node.id] = id;
+  entry.sequences.erase(hello.node.id);
   effects.emplace_back(
       SendMessage{id, Welcome{std::min(kMaxProtocolVersion, hello.max_version), setup_.embedded,
                               setup_.heartbeat, setup_.times.silence}});
@@ -155,6 +163,13 @@ std::optional<std::string> Coordinator::objection_to(const Hello& hello) const {
   return std::nullopt;
 }
 
+bool Coordinator::is_local(const Hello& hello) const {
+  const auto job = jobs_.find(hello.job);
+  if (job == jobs_.end()) return false;
+  const auto session = job->second.sessions.find(hello.node.id);
+  return session != job->second.sessions.end() && sessions_.at(session->second).local;
+}
+
 Coordinator::JobEntry& Coordinator::entry_for(const Hello& hello, Instant now) {
   const auto found = jobs_.find(hello.job);
   if (found != jobs_.end()) return found->second;
@@ -169,7 +184,9 @@ void Coordinator::on_status(SessionId id, const StatusMessage& message, Instant 
   JobEntry& entry = jobs_.at(session.run_id);
   const NodeId node = *session.node;
   std::int64_t& newest = entry.sequences[node];
-  if (message.sequence <= newest) return;
+  if (message.sequence <= newest) {
+    return send_order(entry, id, entry.job.order_for(node, now), effects);
+  }
   newest = message.sequence;
   const std::size_t already = effects.size();
   obey(entry, entry.job.handle(NodeReported{node, message.status}, now), now, effects);

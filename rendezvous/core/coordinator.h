@@ -78,7 +78,7 @@ class Coordinator {
   struct JobEntry {
     Job job;
     std::map<NodeId, SessionId> sessions;
-    std::map<NodeId, std::int64_t> sequences;  // of the newest status; survives reconnects
+    std::map<NodeId, std::int64_t> sequences;  // of the newest status on the node's session
     std::string state_line;
     std::optional<Instant> closed_at;
   };
@@ -91,6 +91,7 @@ class Coordinator {
                  CoordinatorEffects& effects);
 
   [[nodiscard]] std::optional<std::string> objection_to(const Hello& hello) const;
+  [[nodiscard]] bool is_local(const Hello& hello) const;
   [[nodiscard]] JobEntry& entry_for(const Hello& hello, Instant now);
   void obey(JobEntry& entry, const JobEffects& wanted, Instant now, CoordinatorEffects& effects);
   void send_changed_orders(JobEntry& entry, Instant now, CoordinatorEffects& effects);

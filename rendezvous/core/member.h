@@ -50,8 +50,9 @@ struct GiveUp {
   std::int32_t exit_code;
   std::string reason;
 };
-struct Remark {  // for -v
+struct Remark {
   std::string text;
+  bool trouble = false;  // there is no connection, and why; else only for -v
 };
 using MemberEffect = std::variant<Connect, Disconnect, Send, DeliverOrder, GiveUp, Remark>;
 using MemberEffects = std::vector<MemberEffect>;

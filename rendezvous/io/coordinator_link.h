@@ -17,8 +17,10 @@ struct LinkCallbacks {
   // Once, and nothing follows: the coordinator can't be reached and no verdict is held. The reason
   // is one sentence for people.
   std::function<void(std::int32_t exit_code, const std::string& reason)> on_lost;
-  // For -v: connected, connection lost, trying again. May be empty.
+  // For -v: what the link does. May be empty.
   std::function<void(const std::string& text)> on_note;
+  // There is no connection, and why; the link goes on trying. May be empty.
+  std::function<void(const std::string& text)> on_trouble;
 };
 
 // Destroying the link ends it: no callback comes afterwards, and the coordinator sees the node

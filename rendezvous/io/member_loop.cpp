@@ -74,8 +74,9 @@ void MemberLoop::tell_owner(MemberEffect effect) {
       callbacks.on_order(deliver->order);
     } else if (const auto* give_up = std::get_if<GiveUp>(&effect)) {
       callbacks.on_lost(give_up->exit_code, give_up->reason);
-    } else if (const auto* remark = std::get_if<Remark>(&effect); remark && callbacks.on_note) {
-      callbacks.on_note(remark->text);
+    } else if (const auto* remark = std::get_if<Remark>(&effect)) {
+      const auto& listener = remark->trouble ? callbacks.on_trouble : callbacks.on_note;
+      if (listener) listener(remark->text);
     }
   });
 }

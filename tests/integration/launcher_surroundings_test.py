@@ -34,6 +34,27 @@ class Surroundings(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
         self.succeeds(Job("report={report}:ready", preexec=limit))
 
+    def test_too_few_descriptors_for_so_many_workers(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        with Job("exit=0", workers=100, preexec=limit) as job:
+            self.assertEqual(job.wait(), 1)  # nothing is wrong with the program: not 126
+            self.assertIn("ulimit -n", job.stderr())
+            self.assertNotIn("chmod", job.stderr())
+            self.assertEqual(alive_with(job.mark), [])
+
+    def test_a_limit_of_file_sizes_is_explained(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        with Job("exit=0", preexec=limit) as job:
+            self.assertEqual(job.wait(), 1)
+            self.assertIn("ulimit -f", job.stderr())
+
+    def test_a_full_disk_behind_stdout_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            shown = subprocess.run([DDPLAUNCH, "--version"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((shown.returncode, shown.stderr), (1, "ddplaunch: cannot write to stdout\n"))
+
     def test_an_empty_environment_but_for_PATH(self):
         self.succeeds(Job("report={report}:ready", wrapper=["env", "-i", "PATH=" + os.environ["PATH"]]))
 

@@ -51,6 +51,14 @@ TEST_CASE("verdict: a signal has a name, an error file its say") {
         "  2 workers were stopped on this node, exit code 139\n");
 }
 
+TEST_CASE("verdict: a worker's message cannot steer the terminal") {
+  Failure failure = worker_failure();
+  failure.message = std::string("\x1b[2Jcleared\a\r") + std::string(1, '\0') + "\tkept";
+  CHECK(verdict_text(Verdict{3, "rank 5 failed", failure, 0}, {0, 0}) ==
+        "ddplaunch: the job failed: rank 5 (local rank 1, pid 4243) on beta exited with code 3\n"
+        "  it says:\n    ?[2Jcleared???\tkept\n  exit code 3\n");
+}
+
 TEST_CASE("verdict: a long message is cut") {
   Failure failure = worker_failure();
   for (int i = 1; i <= 13; ++i) {

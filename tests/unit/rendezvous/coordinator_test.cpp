@@ -103,7 +103,7 @@ TEST_CASE("coordinator: each status is answered, and changed orders are sent una
   CHECK(scene.sent<OrderMessage>(1).empty());
 }
 
-TEST_CASE("coordinator: the order names the newest status, and an older status changes nothing") {
+TEST_CASE("coordinator: an older status changes nothing, and is answered with what holds") {
   Scene scene;
   scene.open(1);
   scene.hello(1, description("a", {1, 1}));
@@ -114,10 +114,35 @@ TEST_CASE("coordinator: the order names the newest status, and an older status c
   failed.failure = interruption(2);
   for (const std::int64_t old : {4, 5}) {
     scene.receive(1, StatusMessage{old, failed});
-    CHECK_FALSE(scene.ordered<Stop>(1));
+    CHECK(scene.sent<OrderMessage>(1).size() == 1);
+    REQUIRE(scene.ordered<Run>(1));
+    CHECK(scene.sent<OrderMessage>(1).back().sequence == 5);
   }
-  scene.receive(1, StatusMessage{6, status_of(NodePhase::idle)});
-  CHECK(scene.ordered<Run>(1));
+}
+
+TEST_CASE("coordinator: whoever borrows a node's name leaves nothing that harms it") {
+  Scene scene;
+  scene.open(1);
+  scene.hello(1, description("a", {1, 1}));
+  scene.receive(1, StatusMessage{1, status_of(NodePhase::idle)});
+  scene.open(2);
+  scene.hello(2, description("a", {1, 1}));
+  scene.receive(2, StatusMessage{std::int64_t{1} << 40, status_of(NodePhase::idle)});
+  scene.open(3);
+  scene.hello(3, description("a", {1, 1}));
+  scene.receive(3, StatusMessage{2, status_of(NodePhase::running)});
+  CHECK(scene.sent<OrderMessage>(3).back().sequence == 2);
+}
+
+TEST_CASE("coordinator: nobody from outside takes the name of the node beside it") {
+  Scene scene;
+  scene.open(1, true);
+  scene.hello(1, description("a"));
+  scene.open(2);
+  scene.hello(2, description("a"));
+  CHECK(scene.refusal(2) ==
+        "host a calls itself the node that runs this coordinator; it must have an id of its own");
+  CHECK_FALSE(scene.closed(1));
 }
 
 TEST_CASE("coordinator: a node that comes back on a new connection replaces the old one") {
