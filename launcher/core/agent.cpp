@@ -211,9 +211,7 @@ void Agent::enter_next_round(Instant now, AgentEffects& effects) {
   if (!ending_) {
     own_failure_.reset();
   }
-  waiting_for_.clear();
-  waiting_since_.reset();
-  waiting_said_ = false;
+  stop_waiting();
   if (!next.stopped) {
     say_restart(next.placement, effects);
   }

@@ -84,6 +84,7 @@ class Agent {
   void say_restart(const Placement& placement, AgentEffects& effects);
   void wait_for(const std::string& reason, Instant now, AgentEffects& effects);
   void say_waiting(AgentEffects& effects);
+  void stop_waiting();
   [[nodiscard]] bool waits_in_silence() const;
   [[nodiscard]] bool in_round(const RoundId& round) const;
   [[nodiscard]] bool nothing_left() const;

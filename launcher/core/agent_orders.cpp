@@ -9,6 +9,8 @@ namespace ddp::launcher {
 using rendezvous::FailureKind;
 
 void Agent::obey(const rendezvous::Wait& order, Instant now, AgentEffects& effects) {
+  // Workers did run, so a node was lost: that is said at once.
+  waiting_said_ = waiting_said_ || (group_ && group_->has_started());
   wait_for(order.reason, now, effects);
 }
 
@@ -21,7 +23,7 @@ void Agent::wait_for(const std::string& reason, Instant now, AgentEffects& effec
   if (!waiting_since_) {
     waiting_since_ = now;
   }
-  if (waiting_said_ || (group_ && group_->has_started())) {
+  if (waiting_said_) {
     say_waiting(effects);
   } else {
     effects.emplace_back(Say{Say::Level::note, waiting_for_});
@@ -31,6 +33,12 @@ void Agent::wait_for(const std::string& reason, Instant now, AgentEffects& effec
 void Agent::say_waiting(AgentEffects& effects) {
   waiting_said_ = true;
   effects.emplace_back(Say{Say::Level::warning, waiting_for_});
+}
+
+void Agent::stop_waiting() {
+  waiting_for_.clear();
+  waiting_since_.reset();
+  waiting_said_ = false;
 }
 
 bool Agent::waits_in_silence() const {
@@ -43,6 +51,7 @@ void Agent::obey(const rendezvous::Run& order, Instant, AgentEffects&) {
     return;
   }
   if (in_round(placement.round)) {
+    stop_waiting();
     if (placement.master) {
       group_->learn_master(*placement.master);
     }

@@ -221,6 +221,9 @@ class Player {
     if (c.name == "guardian_lost") {
       return GuardianLost{};
     }
+    if (c.name == "coordinator_silent") {
+      return CoordinatorSilent{c.text};
+    }
     if (c.name == "coordinator_lost") {
       return CoordinatorLost{c.number("code", 122), c.text};
     }
