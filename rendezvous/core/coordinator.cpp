@@ -119,12 +119,16 @@ void Coordinator::on_hello(SessionId id, Hello hello, Instant now, CoordinatorEf
   if (setup_.embedded && session.local) setup_.only_job = hello.job;
   if (hello.node.address.empty()) hello.node.address = session.address;
   JobEntry& entry = entry_for(hello, now);
-  const JobEffects wanted = entry.job.handle(NodeJoined{hello.node, session.local}, now);
-  for (const JobEffect& effect : wanted) {
-    const auto* refused = std::get_if<RefuseNode>(&effect);
-    if (refused != nullptr && refused->node == hello.node.id) {
-      return refuse(id, refused->refuse, effects);
-    }
+  JobEffects wanted = entry.job.handle(NodeJoined{hello.node, session.local}, now);
+  const auto refused =
+      std::find_if(wanted.begin(), wanted.end(), [&hello](const JobEffect& effect) {
+        const auto* refusal = std::get_if<RefuseNode>(&effect);
+        return refusal != nullptr && refusal->node == hello.node.id;
+      });
+  if (refused != wanted.end()) {
+    refuse(id, std::get<RefuseNode>(*refused).refuse, effects);
+    wanted.erase(refused);  // this session is meant, not that of a member with the same id
+    return obey(entry, wanted, now, effects);
   }
   detach(entry, hello.node.id, effects);
   session.run_id = hello.job;

@@ -34,9 +34,11 @@ class Scene {
     receive(session, StatusMessage{++sequence_, status_of(NodePhase::idle)});
   }
   void pass(Duration time) {
-    now_ += time;
+    wait(time);
     take(machine_.on_time(now_));
   }
+  // The timer is late.
+  void wait(Duration time) { now_ += time; }
 
   // What the last event sent to that session.
   template <typename T>
@@ -223,6 +225,31 @@ TEST_CASE("coordinator: a refused node leaves no job behind that others would be
   scene.open(2);
   scene.hello(2, description("b", {2, 2}));
   CHECK(scene.ordered<Wait>(2));
+}
+
+TEST_CASE("coordinator: what came to light while a node was refused is done all the same") {
+  Scene scene;
+  scene.arrive(1, "a");
+  scene.arrive(2, "b");
+  REQUIRE(scene.ordered<Run>(2));
+  scene.pass(seconds(4));
+  scene.receive(1, StatusMessage{scene.next_sequence(), status_of(NodePhase::idle)});
+  scene.pass(seconds(1));  // b is overdue, and looked at again 200 ms later
+  scene.wait(milliseconds(200));
+  scene.open(3);
+  scene.hello(3, description("c", {3, 3}));
+  CHECK_FALSE(scene.refusal(3).empty());
+  CHECK(scene.closed(2));
+  CHECK(scene.ordered<Stop>(1));
+}
+
+TEST_CASE("coordinator: a refused borrower of a node's name does not cost the node its session") {
+  Scene scene;
+  scene.arrive(1, "a");
+  scene.open(2);
+  scene.hello(2, description("a", {3, 3}));
+  CHECK_FALSE(scene.refusal(2).empty());
+  CHECK_FALSE(scene.closed(1));
 }
 
 TEST_CASE("coordinator: a connection that says no hello within 5 s is closed") {
