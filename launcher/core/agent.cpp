@@ -124,7 +124,7 @@ void Agent::on(const SignalReceived& event, Instant now, AgentEffects& effects) 
     if (event.signal == ending_->signal && now - ending_->at < kSignalEcho) {
       return;
     }
-    ending_->patience = {};  // asked twice: at once
+    ending_->patience = std::min(ending_->patience, Duration{kHurriedPatience});
     if (group_) {
       group_->kill(now, effects);
     }

@@ -23,6 +23,9 @@ class Agent {
   // coordinator before it leaves by itself.
   static constexpr Duration kLeavePatience = std::chrono::seconds(5);
 
+  // The same when it was asked twice: enough to learn the verdict from one that is there.
+  static constexpr Duration kHurriedPatience = std::chrono::milliseconds(300);
+
   // Batch systems signal every process of a job: we get the signal ourselves and again from our
   // guardian. Only a later one means that somebody has asked twice.
   static constexpr Duration kSignalEcho = std::chrono::milliseconds(100);

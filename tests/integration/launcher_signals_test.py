@@ -63,6 +63,7 @@ class Signals(unittest.TestCase):
                     return False
             wait_until(ask_again, "killed at once")
             self.assertEqual(job.wait(), 130)
+            self.assertIn("the job was stopped: the launcher on", job.stderr())  # the verdict is not lost
             self.assertEqual(alive_with(job.mark), [])
 
     def test_while_a_failed_round_is_being_stopped_it_ends_the_job(self):
