@@ -43,7 +43,7 @@ if(DDP_BUILD_TESTS STREQUAL "AUTO")
   set(DDP_BUILD_TESTS OFF)
   if(PROJECT_IS_TOP_LEVEL)
     find_package(Catch2 2 QUIET)
-    set(DDP_BUILD_TESTS ${Catch2_FOUND})
+    set(DDP_BUILD_TESTS "${Catch2_FOUND}")  # quoted: empty where the look for it is switched off
   endif()
 endif()
 
