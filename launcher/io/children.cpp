@@ -80,6 +80,17 @@ void ChildList::add(pid_t pid) {
   if (count_ < kCapacity) pids_[count_++] = pid;
 }
 
+bool ChildList::contains(pid_t pid) const {
+  const auto all = pids();
+  return std::find(all.begin(), all.end(), pid) != all.end();
+}
+
+void ChildList::remove(pid_t pid) {
+  count_ = static_cast<std::size_t>(
+      std::remove(pids_.begin(), pids_.begin() + static_cast<std::ptrdiff_t>(count_), pid) -
+      pids_.begin());
+}
+
 bool ChildList::read() {
   // The kernel's own lists cost nothing, but may be compiled out and may miss a child while they
   // change; so an empty one is believed only if there are no children.

@@ -20,6 +20,8 @@ class ChildList {
   // False if /proc can't be read.
   bool read();
   [[nodiscard]] std::span<const pid_t> pids() const { return {pids_.data(), count_}; }
+  [[nodiscard]] bool contains(pid_t pid) const;
+  void remove(pid_t pid);
 
  private:
   bool read_from_task_lists();

@@ -27,6 +27,7 @@ constexpr int kSignalBase = 128;
 constexpr int kSweepLimitSeconds = 10;
 constexpr int kSayLimitMs = 1000;
 constexpr timespec kBetweenPasses{0, 5'000'000};
+constexpr int kLooksBesideBystanders = 3;
 
 [[gnu::format(printf, 1, 2)]] void say(const char* format, ...) {
   std::array<char, 512> line;
@@ -64,8 +65,9 @@ sigset_t block_signals() {
 
 class Guardian {
  public:
-  Guardian(pid_t agent, const sigset_t& signals, std::span<const char> folder_note)
-      : agent_(agent), signals_(signals), folder_note_(folder_note) {}
+  Guardian(pid_t agent, const sigset_t& signals, std::span<const char> folder_note,
+           const ChildList& bystanders)
+      : agent_(agent), signals_(signals), folder_note_(folder_note), bystanders_(bystanders) {}
 
   [[noreturn]] void run() {
     reap_all();
@@ -89,6 +91,7 @@ class Guardian {
   void reap_all() {
     int status = 0;
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      bystanders_.remove(pid);  // the number may be anybody's next
       if (pid != agent_) continue;
       agent_status_ = status;
       agent_ = 0;
@@ -102,11 +105,23 @@ class Guardian {
     sigemptyset(&child_ended);
     sigaddset(&child_ended, SIGCHLD);
     const std::time_t give_up = now() + kSweepLimitSeconds;
+    int found_none = 0;  // a list that is read while it changes may miss one
     for (reap_all(); has_children(); reap_all()) {
       if (now() > give_up || !children_.read()) return name_the_unkillable();
-      for (const pid_t pid : children_.pids()) ::kill(pid, SIGKILL);
+      found_none = kill_the_jobs() ? 0 : found_none + 1;
+      if (found_none == kLooksBesideBystanders) return;
       ::sigtimedwait(&child_ended, nullptr, &kBetweenPasses);
     }
+  }
+
+  bool kill_the_jobs() {
+    bool any = false;
+    for (const pid_t pid : children_.pids()) {
+      if (bystanders_.contains(pid)) continue;
+      ::kill(pid, SIGKILL);
+      any = true;
+    }
+    return any;
   }
 
   void name_the_unkillable() {
@@ -115,6 +130,7 @@ class Guardian {
       return;
     }
     for (const pid_t pid : children_.pids()) {
+      if (bystanders_.contains(pid)) continue;
       const ProcessLook look = look_at(pid);
       say("ddplaunch: process %d (%s) could not be killed in %d s, it is in state %c.\n", pid,
           look.name.data(), kSweepLimitSeconds, look.state);
@@ -141,6 +157,7 @@ class Guardian {
   sigset_t signals_;
   std::span<const char> folder_note_;
   int agent_status_ = 0;
+  ChildList bystanders_;
   ChildList children_;
 };
 
@@ -174,6 +191,10 @@ Guarded fork_agent() {
   const sigset_t signals = block_signals();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const std::span<char> folder_note = shared_page();
+  // A script that has started something and then became us (`monitor & exec ddplaunch …`) has left
+  // us children that are no part of the job.
+  ChildList bystanders;
+  if (has_children()) bystanders.read();
   int pipe[2] = {-1, -1};
   const pid_t agent = ::pipe2(pipe, O_CLOEXEC) == 0 ? ::fork() : -1;
   if (agent < 0) {
@@ -182,7 +203,7 @@ Guarded fork_agent() {
   }
   if (agent > 0) {
     ::close(pipe[0]);
-    Guardian(agent, signals, folder_note).run();
+    Guardian(agent, signals, folder_note, bystanders).run();
   }
   ::close(pipe[1]);
   ::setsid();

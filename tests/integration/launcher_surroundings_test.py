@@ -1,10 +1,11 @@
 """ddplaunch in places where something is missing: it runs a job of two all the same."""
 import os
 import resource
+import signal
 import subprocess
 import unittest
 
-from launcher_harness import DDPLAUNCH, Job, alive_with
+from launcher_harness import DDPLAUNCH, Job, alive_with, is_alive
 
 
 def can(*command):
@@ -70,6 +71,24 @@ class Surroundings(unittest.TestCase):
             self.skipTest("/proc can't be hidden here, or a sanitizer needs it")
         self.succeeds(Job("report={report}:ready", wrapper=hide),
                       "ddplaunch: /proc can't be read: processes that workers leave behind may outlive the job\n")
+
+    def test_what_a_script_started_before_it_became_ddplaunch_lives_on(self):
+        started = ["sh", "-c", 'sleep 1000 & echo $! > "$TMPDIR/bystander"; exec "$0" "$@"']
+        for agent_dies in (False, True):
+            with self.subTest(agent_dies=agent_dies), \
+                 Job("report={report}:ready", "wait-for={folder}/go", "exit=0", wrapper=started) as job:
+                job.expect("ready", 2)
+                with open(os.path.join(job.temp, "bystander")) as text:
+                    bystander = int(text.read())
+                try:
+                    if agent_dies:
+                        os.kill(job.agent(), signal.SIGKILL)
+                    job.touch("go")
+                    self.assertEqual(job.wait(), 137 if agent_dies else 0)
+                    self.assertTrue(is_alive(bystander))
+                    self.assertEqual(alive_with(job.mark), [])
+                finally:
+                    os.kill(bystander, signal.SIGKILL)
 
     def test_a_folder_that_was_removed(self):
         def vanish():
