@@ -115,7 +115,8 @@ int AgentRunner::run() {
   if (error_files_.clean(exit_code != 0) && config_.verbose) {
     console_.line("error files of the workers are kept in " + error_files_.folder());
   }
-  if (!console_.drain(kStuckAfter)) ::_exit(exit_code);
+  // Only ending the process gets past a thread that is stuck in stderr, or in a name lookup.
+  if (!console_.drain(kStuckAfter) || coordination_.is_looking_up()) ::_exit(exit_code);
   return exit_code;
 }
 

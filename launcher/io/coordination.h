@@ -34,6 +34,9 @@ class Coordination {
   void join(const rendezvous::NodeDescription& description);
   void report(const rendezvous::NodeStatus& status);
 
+  // See CoordinatorLink.
+  [[nodiscard]] bool is_looking_up() const { return link_->is_looking_up(); }
+
   // A new, empty map; where workers reach it.
   [[nodiscard]] rendezvous::Result<rendezvous::Endpoint> open_store();
   void close_store();

@@ -36,6 +36,9 @@ class CoordinatorLink {
   virtual void start(const std::string& run_id, const NodeDescription& description) = 0;
   // What holds on this node from now on. Repeated as heartbeat by the link itself.
   virtual void report(const NodeStatus& status) = 0;
+  // A thread is in a name lookup, which nothing interrupts: the io_context can't be destroyed until
+  // it returns.
+  [[nodiscard]] virtual bool is_looking_up() const { return false; }
 };
 
 }  // namespace ddp::rendezvous

@@ -35,6 +35,8 @@ class RemoteLink::Line final : public MemberLoop {
         resolver_(context),
         socket_(context) {}
 
+  [[nodiscard]] bool is_looking_up() const { return lookups_ > 0; }
+
  private:
   void connect(ConnectionId connection) override {
     connection_ = connection;
@@ -44,9 +46,11 @@ class RemoteLink::Line final : public MemberLoop {
       endpoints_ = {tcp::endpoint(address, coordinator_.port.value)};
       return try_next(connection, boost::asio::error::host_not_found);
     }
+    ++lookups_;
     resolver_.async_resolve(
         coordinator_.host, std::to_string(coordinator_.port.value),
         [self = self(), connection](const error_code& error, const tcp::resolver::results_type& r) {
+          --self->lookups_;
           if (!self->is_current(connection)) return;
           if (error) return self->dispatch(ConnectionFailed{connection, error.message()});
           self->endpoints_.assign(r.begin(), r.end());
@@ -127,6 +131,7 @@ class RemoteLink::Line final : public MemberLoop {
   std::vector<tcp::endpoint> endpoints_;
   std::optional<ConnectionId> connection_;
   std::shared_ptr<MessageChannel> channel_;
+  int lookups_ = 0;  // under way; one that was cancelled still is
 };
 
 RemoteLink::RemoteLink(boost::asio::io_context& context, Endpoint coordinator, std::uint64_t seed,
@@ -143,6 +148,10 @@ void RemoteLink::start(const std::string& run_id, const NodeDescription& descrip
 
 void RemoteLink::report(const NodeStatus& status) {
   line_->report(status);
+}
+
+bool RemoteLink::is_looking_up() const {
+  return line_->is_looking_up();
 }
 
 }  // namespace ddp::rendezvous

@@ -19,6 +19,7 @@ class RemoteLink final : public CoordinatorLink {
 
   void start(const std::string& run_id, const NodeDescription& description) override;
   void report(const NodeStatus& status) override;
+  [[nodiscard]] bool is_looking_up() const override;
 
  private:
   class Line;

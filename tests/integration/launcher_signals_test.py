@@ -1,4 +1,5 @@
 """ddplaunch: what a signal to it does to the job."""
+import os
 import signal
 import subprocess
 import time
@@ -77,6 +78,16 @@ class Signals(unittest.TestCase):
             job.expect("got", 1)
             self.assertIn(job.wait(), (3, 130))
             self.assertEqual(alive_with(job.mark), [])
+
+    @unittest.skipUnless(os.environ.get("SLOW_LOOKUP"), "the stand-in for a name server that is down was not built")
+    def test_while_a_name_is_looked_up_it_is_not_waited_for(self):
+        slow = ["env", "LD_PRELOAD=" + os.environ.get("SLOW_LOOKUP", "")]
+        with Job("exit=0", wrapper=slow, options=["--nnodes=2", "--node-rank=1", "--master-addr=head.invalid"]) as job:
+            wait_until(lambda: os.path.exists(os.path.join(job.temp, "lookup")), "a lookup")
+            start = time.monotonic()
+            job.process.send_signal(signal.SIGTERM)
+            self.assertEqual(job.wait(), 143)
+            self.assertLess(time.monotonic() - start, 20)  # the lookup takes 60 s
 
     def test_in_the_first_moments_it_is_never_lost(self):
         for delay_ms in range(0, 40, 2):
