@@ -132,8 +132,11 @@ def machine():
 
 
 def commit():
-    asked = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"],
-                           capture_output=True, text=True, check=False)
+    try:
+        asked = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"],
+                               capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "unknown commit"
     return asked.stdout.strip() or "unknown commit"
 
 

@@ -33,7 +33,7 @@ def make_hosts():
         ip("-n", name, "addr", "add", address + "/24", "dev", link)
         ip("-n", name, "link", "set", link, "up")
         ip("-n", name, "link", "set", "lo", "up")
-    return True
+    return all(ip("netns", "exec", name, "true").returncode == 0 for name in NAMES)
 
 
 def remove_hosts():
@@ -231,7 +231,7 @@ if __name__ == "__main__":
     BIN = os.path.abspath(sys.argv.pop(1))
     if os.geteuid() != 0 or not make_hosts():
         remove_hosts()
-        print("skipped: network namespaces cannot be made here (they need root and iproute2)")
+        print("skipped: network namespaces cannot be made and entered here (root, iproute2, mounts of its own)")
         sys.exit(77)
     try:
         program = unittest.main(verbosity=2, exit=False)

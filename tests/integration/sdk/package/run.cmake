@@ -1,4 +1,4 @@
-# cmake -DBUILD=… -DSOURCE=… -DWORK=… -DCOMPILER=… -P run.cmake: installs the SDK, builds a program against it, runs it.
+# cmake -DBUILD=… -DSOURCE=… -DWORK=… -DGENERATOR=… -DCOMPILER=… -P run.cmake: installs the SDK, builds a program against it, runs it.
 foreach(name IN ITEMS RANK WORLD_SIZE MASTER_ADDR MASTER_PORT)
   unset(ENV{${name}})
 endforeach()
@@ -10,7 +10,7 @@ function(must)
   endif()
 endfunction()
 must("${CMAKE_COMMAND}" --install "${BUILD}" --component sdk --prefix "${WORK}/prefix")
-must("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${WORK}/prefix"
+must("${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${SOURCE}" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${WORK}/prefix"
      "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS}" -DCMAKE_BUILD_TYPE=Debug)
 must("${CMAKE_COMMAND}" --build "${WORK}/build")
 must("${WORK}/build/consumer")
