@@ -136,6 +136,7 @@ void Coordination::publish(const rendezvous::Failure& failure) {
 
 void Coordination::finish(std::function<void()> on_done) {
   if (host_ && several_nodes()) {
+    link_.reset();  // the job must not wait for a node that has left
     host_->finish(std::move(on_done));
   } else {
     boost::asio::post(context_, std::move(on_done));

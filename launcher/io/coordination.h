@@ -35,7 +35,7 @@ class Coordination {
   void report(const rendezvous::NodeStatus& status);
 
   // See CoordinatorLink.
-  [[nodiscard]] bool is_looking_up() const { return link_->is_looking_up(); }
+  [[nodiscard]] bool is_looking_up() const { return link_ && link_->is_looking_up(); }
 
   // A new, empty map; where workers reach it.
   [[nodiscard]] rendezvous::Result<rendezvous::Endpoint> open_store();
@@ -43,7 +43,8 @@ class Coordination {
   // Tells workers of a death, through the store if it is here.
   void publish(const rendezvous::Failure& failure);
 
-  // Calls `on_done` from the loop when no other agent depends on this process any more.
+  // This agent leaves the job, reports nothing more, and hears nothing. Calls `on_done` from the
+  // loop when no other agent depends on this process any more.
   void finish(std::function<void()> on_done);
 
  private:
@@ -54,7 +55,7 @@ class Coordination {
   const LaunchConfig& config_;
   Callbacks callbacks_;
   std::unique_ptr<rendezvous::CoordinatorHost> host_;  // only where the coordinator lives
-  std::unique_ptr<rendezvous::CoordinatorLink> link_;
+  std::unique_ptr<rendezvous::CoordinatorLink> link_;  // until finish()
   std::unique_ptr<rendezvous::WorkerStore> store_;
 };
 

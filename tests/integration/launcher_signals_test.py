@@ -1,6 +1,7 @@
 """ddplaunch: what a signal to it does to the job."""
 import os
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -66,6 +67,28 @@ class Signals(unittest.TestCase):
             self.assertEqual(job.wait(), 130)
             self.assertIn("the job was stopped: the launcher on", job.stderr())  # the verdict is not lost
             self.assertEqual(alive_with(job.mark), [])
+
+    def test_a_second_SIGINT_to_the_node_of_the_coordinator_holds_up_no_other(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        nodes = ["--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}", "--shutdown-timeout=1000"]
+        with Job("report={report}:ready", "wait", options=[*nodes, "--node-rank=0"]) as first, \
+             Job("report-on=15:{report}:got", "report={report}:ready", "wait-for={folder}/go", "exit=0",
+                 options=[*nodes, "--node-rank=1"]) as other:
+            workers = [int(pid) for _, pid in first.expect("ready", 2)]
+            other.expect("ready", 2)
+            first.process.send_signal(signal.SIGINT)
+            other.expect("got", 2)
+            wait_until(lambda: not any(map(is_alive, workers)), "the workers of node 0 are gone")
+            time.sleep(0.3)  # long enough to be no echo
+            first.process.send_signal(signal.SIGINT)
+            time.sleep(1.5)
+            self.assertIsNone(first.process.poll())  # the other still needs its coordinator
+            other.touch("go")
+            self.assertEqual(other.wait(8), 130)  # not when node 0 has given up on it
+            self.assertEqual(first.wait(8), 130)
+            self.assertIn("the job was stopped", other.stderr())
 
     def test_while_a_failed_round_is_being_stopped_it_ends_the_job(self):
         with Job("ignore=15", "report-on=2:{report}:got", "exit-on=2:0", "report={report}:ready", "only-rank=1",
