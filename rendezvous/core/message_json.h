@@ -10,7 +10,8 @@
 
 namespace ddp::rendezvous {
 
-// Longer texts (a worker's error file) are cut, so that no frame outgrows its limit.
+// Texts that are longer as JSON (a worker's error file) are cut, so that no frame outgrows its
+// limit: to send one that does would be the end of this process.
 inline constexpr std::size_t kMaxText = 64 * 1024;
 
 // Bytes that are not UTF-8 become '?': a stray byte in a worker's message must not cost the

@@ -39,6 +39,13 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
+// What a character of that many bytes takes between the quotes, at most.
+std::size_t escaped_size(unsigned char first, std::size_t length) {
+  constexpr std::size_t kAsNumber = 6;  // \u001b
+  if (first < 0x20) return kAsNumber;
+  return first == '"' || first == '\\' ? 2 : length;
+}
+
 json::string hex(std::uint64_t bits) {
   std::array<char, 16> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bits, 16).ptr;
@@ -102,8 +109,11 @@ struct OrderToJson {
 
 json::string Text(std::string_view text) {
   json::string out;
-  while (!text.empty() && out.size() < kMaxText) {
+  std::size_t size = 0;
+  while (!text.empty() && size < kMaxText) {
     const std::size_t length = utf8_length(text);
+    size +=
+        escaped_size(static_cast<unsigned char>(text.front()), std::max<std::size_t>(length, 1));
     if (length == 0) {
       out.push_back('?');
     } else {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/core/frame_reader.h"
+
 namespace ddp::rendezvous::test {
 namespace {
 
@@ -164,6 +166,25 @@ TEST_CASE("message_json: a text at the limit stays whole, a longer one is cut") 
     const auto read = read_message(write_message(RefuseMessage{1, std::string(length, 'x')}));
     REQUIRE(read.ok());
     CHECK(std::get<RefuseMessage>(*read.value()).reason.size() == kMaxText);
+  }
+}
+
+TEST_CASE("message_json: no text makes a message that is too long for a frame") {
+  for (const char c : {'\x01', '"', '\xFF', 'x'}) {
+    const std::string endless(2 * kMaxText, c);
+    Failure cause = failure();
+    cause.host = endless;
+    cause.message = endless;
+    const Stop stop{kRound, endless, cause};
+    std::string frame;
+    append_frame(frame, write_message(OrderMessage{1, stop}));
+    CHECK(frame.size() < kMaxFrame);
+    FrameReader reader(kMaxFrame);
+    const auto fed = reader.feed(frame, [](std::string_view payload) {
+      CHECK(read_message(payload).ok());
+      return true;
+    });
+    CHECK(fed.ok());
   }
 }
 
