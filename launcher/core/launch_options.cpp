@@ -10,11 +10,11 @@ namespace ddp::launcher {
 namespace {
 
 using rendezvous::Error;
+using rendezvous::kMaxNodes;
+using rendezvous::kMaxWorkers;
 using rendezvous::Port;
 using rendezvous::Result;
 
-constexpr std::int64_t kMaxWorkersPerNode = 100'000;
-constexpr std::int64_t kMaxNodes = 100'000;
 constexpr std::int64_t kMaxSeconds = 1'000'000'000;
 constexpr std::uint16_t kDefaultMasterPort = 29500;  // torchrun's
 
@@ -202,10 +202,10 @@ class ConfigMaker {
       config_.workers = gpus > 0 ? gpus : std::max(host_.cpus, 1);
       return {};
     }
-    const Result<std::int32_t> workers = number("--nproc-per-node", text, {1, kMaxWorkersPerNode});
+    const Result<std::int32_t> workers = number("--nproc-per-node", text, {1, kMaxWorkers});
     if (!workers) {
       return Error{"--nproc-per-node takes a whole number from 1 to " +
-                   std::to_string(kMaxWorkersPerNode) + ", cpu, gpu or auto, not \"" + text + "\""};
+                   std::to_string(kMaxWorkers) + ", cpu, gpu or auto, not \"" + text + "\""};
     }
     config_.workers = workers.value();
     return {};

@@ -6,9 +6,6 @@
 namespace ddp::rendezvous {
 namespace {
 
-constexpr std::int32_t kMaxWorkers = 65'536;  // with kMaxNodes: ranks fit in 31 bits
-constexpr std::int32_t kMaxNodes = 32'767;
-
 std::string versions(std::int32_t min, std::int32_t max) {
   return min == max ? std::to_string(min) : std::to_string(min) + " to " + std::to_string(max);
 }

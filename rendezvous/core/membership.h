@@ -45,6 +45,10 @@ struct NodeId {
   friend auto operator<=>(const NodeId&, const NodeId&) = default;
 };
 
+// Together they keep every rank within 31 bits.
+inline constexpr std::int32_t kMaxWorkers = 65'536;  // on one node
+inline constexpr std::int32_t kMaxNodes = 32'767;
+
 // How many nodes a job runs on.
 struct NodeLimits {
   std::int32_t min = 1;

@@ -129,12 +129,15 @@ TEST_CASE("command line: the number of workers can be asked of the host") {
 }
 
 TEST_CASE("command line: numbers are checked at their limits") {
-  CHECK(config({"--nproc-per-node", "100000", "x"}).workers == 100000);
-  for (const char* bad : {"0", "-1", "100001", "99999999999999999999", "two", "", "1.5", "0x2"}) {
+  CHECK(config({"--nproc-per-node", "65536", "x"}).workers == 65536);
+  for (const char* bad : {"0", "-1", "65537", "99999999999999999999", "two", "", "1.5", "0x2"}) {
     CHECK(error({"--nproc-per-node", bad, "x"}) ==
-          "--nproc-per-node takes a whole number from 1 to 100000, cpu, gpu or auto, not \"" +
+          "--nproc-per-node takes a whole number from 1 to 65536, cpu, gpu or auto, not \"" +
               std::string(bad) + "\"");
   }
+  CHECK(config({"--nnodes", "32767", "x"}).nodes.max == 32767);
+  CHECK(error({"--nnodes", "32768", "x"}) ==
+        "--nnodes takes N or MIN:MAX with 1 <= MIN <= MAX, not \"32768\"");
   CHECK(config({"--master-port", "65535", "x"}).master_port->value == 65535);
   CHECK(error({"--master-port", "65536", "x"}) ==
         "--master-port takes a whole number from 0 to 65535, not \"65536\"");
