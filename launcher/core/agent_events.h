@@ -80,7 +80,7 @@ struct OpenStore {
 };                     // a new, empty map in place of the last; answered: StoreOpened, StoreFailed
 struct CloseStore {};  // every store of this agent
 struct SpawnWorkers {
-  RoundId round;
+  Placement placement;
   std::vector<WorkerPlan> plans;
 };
 struct SignalWorker {

@@ -23,7 +23,7 @@ void WorkerGroup::learn_master(const Endpoint& master) {
 void WorkerGroup::start(std::vector<WorkerPlan> plans, AgentEffects& effects) {
   workers_.assign(plans.size(), Worker{});
   stage_ = Stage::spawning;
-  effects.emplace_back(SpawnWorkers{placement_.round, std::move(plans)});
+  effects.emplace_back(SpawnWorkers{placement_, std::move(plans)});
 }
 
 void WorkerGroup::stop(std::int32_t signal, Instant now, AgentEffects& effects) {

@@ -82,7 +82,7 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
       limit_of_files_(raise_limit_of_files()),
       agent_(config_, host_name_, node_, environment),
       coordination_(context_, config_, random_bits(),
-                    {{[this](const Order& order) { on_order(order); },
+                    {{[this](const Order& order) { handle(OrderReceived{order}); },
                       [this](std::int32_t exit_code, const std::string& reason) {
                         handle(CoordinatorLost{exit_code, reason});
                       },
@@ -160,11 +160,6 @@ void AgentRunner::watch_guardian() {
   outlive_guardian();
 }
 
-void AgentRunner::on_order(const Order& order) {
-  if (const auto* run = std::get_if<rendezvous::Run>(&order)) placement_ = run->placement;
-  handle(OrderReceived{order});
-}
-
 void AgentRunner::on_signal(int signal) {
   // Our part is done and we only wait for others: then asking again means now.
   if (exit_) context_.stop();
@@ -197,8 +192,7 @@ void AgentRunner::carry_out(const CloseStore&) {
 }
 
 void AgentRunner::carry_out(const SpawnWorkers& effect) {
-  DDP_ASSERT(placement_ && placement_->round == effect.round);
-  workers_.emplace(context_, *placement_,
+  workers_.emplace(context_, effect.placement,
                    RoundWorkers::Callbacks{[this](const AgentEvent& event) { handle(event); },
                                            [this] { strangers_.child_ended(); }});
   note_folder();

@@ -50,7 +50,6 @@ class AgentRunner {
   void carry_out(const Say& effect);
   void carry_out(const ExitAgent& effect);
 
-  void on_order(const Order& order);
   void on_signal(int signal);
   void note_folder();
 
@@ -68,7 +67,6 @@ class AgentRunner {
   std::optional<rlimit> limit_of_files_;  // the original one, where it was raised
   Agent agent_;
   Coordination coordination_;
-  std::optional<Placement> placement_;   // of the newest Run order
   std::optional<RoundWorkers> workers_;  // of the newest round that had any
   std::optional<ExitAgent> exit_;
   bool guardian_lost_ = false;

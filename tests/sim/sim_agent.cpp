@@ -158,18 +158,19 @@ void SimAgent::perform(const launcher::OpenStore& effect) {
 
 void SimAgent::perform(const launcher::SpawnWorkers& effect) {
   World& world = around_.world;
+  const RoundId round = effect.placement.round;
   if (!around_.calmly && world.chance(around_.scenario.spawn_fails)) {
     around_.checkers.spawn_was_made_to_fail(rendezvous::exit_code::kNotFound);
-    later(milliseconds(1), [this, round = effect.round] {
+    later(milliseconds(1), [this, round] {
       tell_agent(launcher::SpawnFailed{round, LocalRank{0}, rendezvous::exit_code::kNotFound,
                                        "no such file"});
     });
     return;
   }
-  around_.checkers.spawned(place_.id, effect.round, effect.plans);
-  launcher::WorkersSpawned spawned{effect.round, {}};
+  around_.checkers.spawned(place_.id, round, effect.plans);
+  launcher::WorkersSpawned spawned{round, {}};
   for (const launcher::WorkerPlan& plan : effect.plans) {
-    start_worker(plan.local_rank.value, effect.round, plan.rank.value);
+    start_worker(plan.local_rank.value, round, plan.rank.value);
     spawned.pids.push_back(static_cast<std::int64_t>(serials_));
   }
   later(Duration{}, [this, spawned] { tell_agent(spawned); });

@@ -123,7 +123,7 @@ struct ShowEffect {
   }
   std::string operator()(const CloseStore&) const { return "close_store"; }
   std::string operator()(const SpawnWorkers& effect) const {
-    std::string text = "spawn " + show(effect.round) + " ranks";
+    std::string text = "spawn " + show(effect.placement.round) + " ranks";
     for (const WorkerPlan& plan : effect.plans) {
       text += " " + std::to_string(plan.rank.value);
     }
