@@ -1,4 +1,5 @@
-# cmake -DBUILD=… -DSOURCE=… -DWORK=… -DGENERATOR=… -DCOMPILER=… -P run.cmake: installs the SDK, builds a program against it, runs it.
+# cmake -DBUILD=… -DSOURCE=… -DWORK=… -DGENERATOR=… -DCOMPILER=… -P run.cmake
+# Installs the SDK, builds a program against it, runs it.
 foreach(name IN ITEMS RANK WORLD_SIZE MASTER_ADDR MASTER_PORT)
   unset(ENV{${name}})
 endforeach()
