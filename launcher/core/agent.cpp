@@ -252,12 +252,12 @@ void Agent::prepare_round(AgentEffects& effects) {
     effects.emplace_back(OpenStore{placement.round});
   }
   if (placement.master && (!owns_store || store_)) {
-    effects.emplace_back(Say{
-        Say::Level::note,
-        "round " + std::to_string(placement.round.number) + ": starting " +
-            std::to_string(config_.workers) + " of " + std::to_string(placement.world_size) +
-            " workers, from rank " + std::to_string(placement.first_rank.value) + ", store at " +
-            placement.master->host + ":" + std::to_string(placement.master->port.value)});
+    effects.emplace_back(
+        Say{Say::Level::note, "round " + std::to_string(placement.round.number) + ": starting " +
+                                  std::to_string(config_.workers) + " of " +
+                                  std::to_string(placement.world_size) + " workers, from rank " +
+                                  std::to_string(placement.first_rank.value) + ", store at " +
+                                  rendezvous::text_of(*placement.master)});
     group_->start(plan_workers(config_, node_, placement, base_environment_), effects);
   }
 }

@@ -30,10 +30,6 @@ Endpoint endpoint_of(const LaunchConfig& config) {
   return {config.master_addr, config.master_port.value_or(kDefaultPort)};
 }
 
-std::string text_of(const Endpoint& endpoint) {
-  return endpoint.host + ":" + std::to_string(endpoint.port.value);
-}
-
 }  // namespace
 
 Coordination::Coordination(boost::asio::io_context& context, const LaunchConfig& config,

@@ -31,6 +31,13 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
+// For people.
+[[nodiscard]] inline std::string text_of(const Endpoint& endpoint) {
+  const bool literal_v6 = endpoint.host.find(':') != std::string::npos;
+  return (literal_v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" +
+         std::to_string(endpoint.port.value);
+}
+
 // A round's number alone could be issued twice, by a coordinator that was restarted; the pair
 // cannot.
 struct RoundId {

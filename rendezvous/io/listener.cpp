@@ -33,10 +33,7 @@ constexpr std::size_t kGreetingAtOnce = 4096;
 constexpr auto kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 
 Error cannot_listen(const Endpoint& endpoint, const error_code& why) {
-  std::string text =
-      "cannot listen on " +
-      (endpoint.host.find(':') == std::string::npos ? endpoint.host : "[" + endpoint.host + "]");
-  text += ":" + std::to_string(endpoint.port.value) + ": ";
+  std::string text = "cannot listen on " + text_of(endpoint) + ": ";
   if (why == asio::error::address_in_use) {
     text +=
         "address already in use; stop what listens there or choose another port (0: a free one)";

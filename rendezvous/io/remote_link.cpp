@@ -18,12 +18,6 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-std::string text_of(const Endpoint& endpoint) {
-  const bool literal_v6 = endpoint.host.find(':') != std::string::npos;
-  return (literal_v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" +
-         std::to_string(endpoint.port.value);
-}
-
 }  // namespace
 
 class RemoteLink::Line final : public MemberLoop {
