@@ -13,8 +13,12 @@
 
 #include "launcher/core/verdict.h"
 #include "launcher/io/host_probe.h"
+#include "rendezvous/io/machine_time.h"
 
 namespace ddp::launcher {
+
+using rendezvous::machine_now;
+
 namespace {
 
 // How long stderr may take nothing before what is left to say is given up.
@@ -22,11 +26,6 @@ constexpr std::chrono::seconds kStuckAfter{10};
 
 // Enough for pidfds and connections of any job; the table grows only as it is used.
 constexpr rlim_t kWantedFiles = 1 << 20;
-
-Instant now() {
-  return Instant{
-      std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
-}
 
 std::uint64_t random_bits() {
   std::uint64_t bits = 0;
@@ -123,7 +122,7 @@ int AgentRunner::run() {
 // ---- events ----------------------------------------------------------------------------------
 
 void AgentRunner::handle(const AgentEvent& event) {
-  carry_out(agent_.handle(event, now()));
+  carry_out(agent_.handle(event, machine_now()));
   arm_timer();
 }
 
@@ -138,12 +137,10 @@ void AgentRunner::arm_timer() {
     timer_.cancel();
     return;
   }
-  timer_.expires_at(std::chrono::steady_clock::time_point(
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-          deadline->time_since_epoch())));
+  timer_.expires_at(rendezvous::on_steady_clock(*deadline));
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
-    carry_out(agent_.on_time(now()));
+    carry_out(agent_.on_time(machine_now()));
     arm_timer();
   });
 }

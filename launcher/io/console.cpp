@@ -9,10 +9,11 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstdint>
 #include <mutex>
 #include <string_view>
+
+#include "launcher/io/signals_blocked.h"
 
 namespace ddp::launcher {
 namespace {
@@ -62,24 +63,8 @@ class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::uint64_t count_ = 0;
 };
 
-// A thread takes the signal mask of its maker; those that end the job belong to the loop.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
 std::shared_ptr<spdlog::details::thread_pool> start_thread() {
-  const SignalsBlocked blocked;
+  const SignalsBlocked blocked;  // those that end the job belong to the loop
   return std::make_shared<spdlog::details::thread_pool>(kLinesHeld, 1);
 }
 

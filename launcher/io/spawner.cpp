@@ -15,6 +15,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "launcher/io/signals_blocked.h"
+
 namespace ddp::launcher {
 namespace {
 
@@ -132,22 +134,6 @@ SpawnRefusal no_room(int error) {
       "no further process could be started: " + std::generic_category().message(error) + advice};
 }
 
-// While the child shares our memory no handler of ours may run in it.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, &before_);
-  }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-  ~AllSignalsBlocked() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
 std::vector<int> signals_not_at_default() {
   std::vector<int> signals;
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -205,7 +191,7 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
   pid_t pid = -1;
   int error = 0;
   {
-    const AllSignalsBlocked blocked;
+    const SignalsBlocked blocked;  // no handler of ours may run in a child that shares our memory
     // vfork's flags, on a stack of its own so that the child can't disturb ours.
     pid = ::clone(run_child, static_cast<char*>(stack_) + kStackSize,
                   CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
