@@ -1,5 +1,7 @@
 #include "launcher/core/failure_text.h"
 
+#include <algorithm>
+
 #include "launcher/core/signal_names.h"
 
 namespace ddp::launcher {
@@ -57,6 +59,12 @@ std::string describe_failure(const Failure& failure) {
       return with_message("the launcher" + place(failure) + " failed", failure);
   }
   return "something failed";
+}
+
+std::string printable(std::string line) {
+  const auto is_control = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
+  std::replace_if(line.begin(), line.end(), is_control, '?');
+  return line;
 }
 
 }  // namespace ddp::launcher

@@ -33,13 +33,6 @@ bool from_error_file(const Failure& failure) {
                                       failure.kind == FailureKind::worker_signaled);
 }
 
-// A worker's text must not move the cursor of whoever reads it, nor ring a bell.
-std::string printable(std::string text) {
-  const auto is_control = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
-  std::replace_if(text.begin(), text.end(), is_control, '?');
-  return text;
-}
-
 // The start of it, indented: a traceback belongs into the worker's own output.
 std::string quote(const std::string& message) {
   std::string result;
@@ -95,7 +88,7 @@ std::string verdict_text(const Verdict& verdict, const VerdictContext& context) 
   if (verdict.exit_code == 0 && !verdict.failure) {
     return {};
   }
-  std::string text = "ddplaunch: " + headline(verdict) + "\n";
+  std::string text = "ddplaunch: " + printable(headline(verdict)) + "\n";
   if (verdict.failure && from_error_file(*verdict.failure)) {
     text += "  it says:\n" + quote(verdict.failure->message);
   }

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "launcher/core/failure_text.h"
 #include "launcher/io/signals_blocked.h"
 
 namespace ddp::launcher {
@@ -88,7 +89,7 @@ Console::Writer& Console::writer() {
 }
 
 void Console::line(const std::string& text) {
-  this->text("ddplaunch: " + text + "\n");
+  this->text("ddplaunch: " + printable(text) + "\n");
 }
 
 void Console::text(const std::string& text) {

@@ -18,7 +18,7 @@ class Console {
   // Waits for what is still to be written, without limit: drain() first.
   ~Console();
 
-  void line(const std::string& text);  // "ddplaunch: text\n", in one write
+  void line(const std::string& text);  // "ddplaunch: text\n", in one write, control characters as ?
   void text(const std::string& text);  // as it is, in one write
   // Until everything is written or dropped, at most for that long. False: stderr takes nothing, and
   // only ending the process gets past the thread that is stuck in it.

@@ -59,6 +59,16 @@ TEST_CASE("verdict: a worker's message cannot steer the terminal") {
         "  it says:\n    ?[2Jcleared???\tkept\n  exit code 3\n");
 }
 
+TEST_CASE("verdict: nor can what another host says") {
+  Failure failure;
+  failure.kind = FailureKind::launcher_failed;
+  failure.host = "be\x1b[2Jta";
+  failure.message = "it\nddplaunch: lies";
+  CHECK(verdict_text(Verdict{1, "", failure, 0}, {}) ==
+        "ddplaunch: the job failed: the launcher on be?[2Jta failed: it?ddplaunch: lies\n"
+        "  exit code 1\n");
+}
+
 TEST_CASE("verdict: a long message is cut") {
   Failure failure = worker_failure();
   for (int i = 1; i <= 13; ++i) {
