@@ -32,7 +32,8 @@ class RandomNumbers {
   float bell() {
     const std::uint64_t draw = bits();
     std::uint32_t sum = 0;
-    for (int shift = 0; shift < 64; shift += 16) sum += static_cast<std::uint32_t>((draw >> shift) & 0xffffu);
+    for (int shift = 0; shift < 64; shift += 16)
+      sum += static_cast<std::uint32_t>((draw >> shift) & 0xffffu);
     constexpr float kHalfRange = 2.0f * 65535.0f;
     constexpr float kSqrtThree = 1.7320508f;  // the sum of four uniforms has variance 4/12
     return (static_cast<float>(sum) - kHalfRange) / 65535.0f * kSqrtThree;
