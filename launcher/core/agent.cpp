@@ -36,7 +36,7 @@ AgentEffects Agent::on_time(Instant now) {
       group_->on_time(now, effects);
     }
     if (waits_in_silence() && now >= *waiting_since_ + kQuietWait) {
-      say_waiting(effects);
+      say_waiting(now, effects);
     }
     reconcile(now, effects);
   }

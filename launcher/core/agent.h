@@ -86,7 +86,7 @@ class Agent {
   void exit(AgentEffects& effects);
   void say_restart(const Placement& placement, AgentEffects& effects);
   void wait_for(const std::string& reason, Instant now, AgentEffects& effects);
-  void say_waiting(AgentEffects& effects);
+  void say_waiting(Instant now, AgentEffects& effects);
   void stop_waiting();
   [[nodiscard]] bool waits_in_silence() const;
   [[nodiscard]] bool in_round(const RoundId& round) const;
@@ -113,6 +113,7 @@ class Agent {
   std::optional<Failure> last_failure_;  // known cause of the last stop, for people
   std::string waiting_for_;              // why nothing runs; empty while something does
   std::optional<Instant> waiting_since_;
+  std::optional<Instant> waiting_ends_;  // when the coordinator gives up, if it said so
   bool waiting_said_ = false;
   std::int32_t restart_count_ = 0;
   NodeStatus reported_;  // the member starts out with an idle status too

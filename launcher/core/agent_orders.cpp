@@ -1,6 +1,9 @@
 // What the agent takes from the coordinator's orders: only what is wanted, reconcile() does the
 // rest.
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <utility>
 
 #include "launcher/core/agent.h"
 
@@ -11,6 +14,7 @@ using rendezvous::FailureKind;
 void Agent::obey(const rendezvous::Wait& order, Instant now, AgentEffects& effects) {
   // Workers did run, so a node was lost: that is said at once.
   waiting_said_ = waiting_said_ || (group_ && group_->has_started());
+  waiting_ends_ = order.remaining ? std::optional(now + *order.remaining) : std::nullopt;
   wait_for(order.reason, now, effects);
 }
 
@@ -24,21 +28,27 @@ void Agent::wait_for(const std::string& reason, Instant now, AgentEffects& effec
     waiting_since_ = now;
   }
   if (waiting_said_) {
-    say_waiting(effects);
+    say_waiting(now, effects);
   } else {
     effects.emplace_back(Say{Say::Level::note, waiting_for_});
   }
 }
 
-void Agent::say_waiting(AgentEffects& effects) {
+void Agent::say_waiting(Instant now, AgentEffects& effects) {
   waiting_said_ = true;
-  effects.emplace_back(Say{Say::Level::warning, waiting_for_});
+  std::string text = waiting_for_;
+  if (waiting_ends_) {
+    const auto left = std::chrono::duration_cast<std::chrono::seconds>(*waiting_ends_ - now);
+    text += " (at most " + std::to_string(std::max<std::int64_t>(left.count(), 0)) + " s)";
+  }
+  effects.emplace_back(Say{Say::Level::warning, std::move(text)});
 }
 
 void Agent::stop_waiting() {
   waiting_for_.clear();
   waiting_since_.reset();
   waiting_said_ = false;
+  waiting_ends_.reset();
 }
 
 bool Agent::waits_in_silence() const {

@@ -30,7 +30,8 @@ constexpr const char* kFooter =
     "Options can be written with - or _ between words, as --name VALUE or\n"
     "--name=VALUE, and shortened while unique; the last one wins. PET_<NAME> in the\n"
     "environment (PET_NPROC_PER_NODE=4) gives a default. All that follows PROGRAM\n"
-    "goes to it unchanged; ${local_rank} in an argument becomes the local rank.\n"
+    "goes to it unchanged, but for what torchrun replaces: $local_rank and\n"
+    "${local_rank} become the local rank, $$ a single $.\n"
     "\n"
     "Known from torchrun, not in this version: --log-dir, --redirects, --tee,\n"
     "--local-ranks-filter, --logs-specs, --numa-binding, --signals-to-handle,\n"
@@ -177,8 +178,8 @@ class Parser {
   void declare_nodes() {
     group_ = "One node or several";
     flag("--standalone", given_.standalone,
-         "One node on a fresh port, whatever --rdzv-* and --master-* say. The default for one "
-         "node without a port is the same.");
+         "One node on a fresh port, whatever --rdzv-endpoint and --master-* say. The default for "
+         "one node without a port is the same.");
     value("--nnodes", given_.nnodes, "N", "Number of nodes. Default 1.");
     value("--node-rank,--node_rank", given_.node_rank, "N",
           "Place of this node, from 0; node 0 is the one at --master-addr. Default 0.");

@@ -155,7 +155,11 @@ class ConfigMaker {
     };
     config_.kind = ProgramKind::executable;
     if (ends_with(".py") || ends_with(".pyc") || ends_with(".pyz")) {
-      config_.kind = ProgramKind::python_script;
+      // Python would say so too, but with a code that asks for another try. PATH is not searched.
+      const bool has_macro = name.find('$') != std::string::npos;  // each rank's own
+      const bool missing = !has_macro && !host_.is_file(name);
+      if (!missing) config_.kind = ProgramKind::python_script;
+      if (missing && name.find('/') == std::string::npos) config_.program = "./" + name;
     } else if (host_.is_executable_file(name)) {
       if (name.find('/') == std::string::npos) {
         config_.program = "./" + name;

@@ -59,7 +59,7 @@ std::string aftermath(const Verdict& verdict, const VerdictContext& context) {
     parts.push_back(std::to_string(verdict.restarts_used) + " of " +
                     std::to_string(context.max_restarts) + " restarts used");
   }
-  parts.push_back("exit code " + std::to_string(verdict.exit_code));
+  parts.push_back("ddplaunch exits with " + std::to_string(verdict.exit_code));
   std::string line;
   for (const std::string& part : parts) {
     line += (line.empty() ? "  " : ", ") + part;
@@ -68,16 +68,16 @@ std::string aftermath(const Verdict& verdict, const VerdictContext& context) {
 }
 
 std::string hint(const Failure& failure) {
-  const bool ended =
-      failure.kind == FailureKind::worker_exited || failure.kind == FailureKind::spawn_failed;
+  // One that could not be started has its reason in the line above.
+  const bool ended = failure.kind == FailureKind::worker_exited;
   if (ended && failure.exit_code == rendezvous::exit_code::kNotFound) {
-    return "not found: check the name and PATH, or give a path such as ./train";
+    return "127 mostly means that a program or a shared library was not found by what was started";
   }
   if (ended && failure.exit_code == rendezvous::exit_code::kNotExecutable) {
-    return "not executable: check its permissions (chmod +x) and that it is built for this machine";
+    return "126 mostly means that a program may not be executed, or is built for another machine";
   }
   if (failure.kind == FailureKind::worker_signaled && failure.signal == SIGKILL) {
-    return "SIGKILL came from outside: often the kernel, out of memory (see dmesg)";
+    return "SIGKILL is mostly the kernel's, out of memory (see dmesg), or a batch system's";
   }
   return {};
 }

@@ -45,6 +45,9 @@ Coordination::Coordination(boost::asio::io_context& context, const LaunchConfig&
   options.join_timeout = config_.join_timeout;
   options.seed = seed;
   options.on_note = callbacks_.link.on_note;
+  options.on_refused = [this](const std::string& reason) {
+    callbacks_.on_warning("a node was refused: " + reason);
+  };
   host_ = std::make_unique<rendezvous::CoordinatorHost>(context_, std::move(options));
   if (several_nodes()) listen_for_all();
   link_ = std::make_unique<rendezvous::LocalLink>(context_, *host_, callbacks_.link);

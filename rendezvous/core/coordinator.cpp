@@ -6,6 +6,9 @@
 namespace ddp::rendezvous {
 namespace {
 
+// Strangers may knock with ever new reasons to be refused.
+constexpr std::size_t kMostRefusalsSaid = 16;
+
 std::string versions(std::int32_t min, std::int32_t max) {
   return min == max ? std::to_string(min) : std::to_string(min) + " to " + std::to_string(max);
 }
@@ -244,6 +247,10 @@ void Coordinator::send_order(JobEntry& entry, SessionId id, Order order,
 }
 
 void Coordinator::refuse(SessionId id, Refuse refuse, CoordinatorEffects& effects) {
+  const bool news = refusals_.size() < kMostRefusalsSaid && refusals_.insert(refuse.reason).second;
+  if (news && refuse.exit_code == exit_code::kRefused) {
+    effects.emplace_back(NodeRefused{refuse.reason});
+  }
   effects.emplace_back(SendMessage{id, RefuseMessage{refuse.exit_code, std::move(refuse.reason)}});
   close(id, effects);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,7 +46,12 @@ struct JobStateChanged {
   std::string run_id;
   std::string line;  // one sentence for people
 };
-using CoordinatorEffect = std::variant<SendMessage, CloseSession, JobClosed, JobStateChanged>;
+struct NodeRefused {  // said once for each reason: whoever waits for that node must be able to see
+                      // why
+  std::string reason;
+};
+using CoordinatorEffect =
+    std::variant<SendMessage, CloseSession, JobClosed, JobStateChanged, NodeRefused>;
 using CoordinatorEffects = std::vector<CoordinatorEffect>;
 
 struct CoordinatorSetup {
@@ -104,6 +110,7 @@ class Coordinator {
 
   CoordinatorSetup setup_;
   RandomBits random_;
+  std::set<std::string> refusals_;  // reasons that were said
   std::map<SessionId, Session> sessions_;
   std::map<std::string, JobEntry> jobs_;  // by run id
 };

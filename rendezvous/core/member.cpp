@@ -142,8 +142,9 @@ void Member::connect(Instant now, MemberEffects& effects) {
 void Member::reconnect_later(const std::string& why, Instant now, MemberEffects& effects) {
   if (const auto current = connection()) effects.emplace_back(Disconnect{*current});
   if (why != last_problem_) {
-    effects.emplace_back(
-        Remark{"no connection to the coordinator at " + setup_.coordinator + ": " + why, true});
+    effects.emplace_back(Remark{
+        "no connection to the coordinator at " + setup_.coordinator + ": " + why + "; trying again",
+        true});
   }
   last_problem_ = why;
   back_off_ = std::clamp(2 * back_off_, kFirstBackOff, kLongestBackOff);

@@ -57,8 +57,8 @@ class RemoteClient final : public CoordinatorClient,
 }  // namespace
 
 CoordinatorHost::CoordinatorHost(boost::asio::io_context& context, Options options)
-    : loop_(std::make_shared<CoordinatorLoop>(context, setup_of(options),
-                                              std::move(options.on_note))) {}
+    : loop_(std::make_shared<CoordinatorLoop>(
+          context, setup_of(options), std::move(options.on_note), std::move(options.on_refused))) {}
 
 CoordinatorHost::~CoordinatorHost() {
   loop_->stop();

@@ -28,6 +28,8 @@ class CoordinatorHost {
     std::uint64_t seed = 0;
     // One line when a job's state changes, for -v and logs. May be empty.
     std::function<void(const std::string& text)> on_note;
+    // One line when a node is turned away. May be empty.
+    std::function<void(const std::string& text)> on_refused;
   };
 
   CoordinatorHost(boost::asio::io_context& context, Options options);

@@ -16,12 +16,13 @@ constexpr Duration kFinishTimeout = std::chrono::seconds(10);
 }  // namespace
 
 CoordinatorLoop::CoordinatorLoop(boost::asio::io_context& context, CoordinatorSetup setup,
-                                 Note on_note)
+                                 Note on_note, Note on_refused)
     : context_(context),
       machine_(std::move(setup)),
       timer_(context),
       finish_timer_(context),
-      on_note_(std::move(on_note)) {}
+      on_note_(std::move(on_note)),
+      on_refused_(std::move(on_refused)) {}
 
 SessionId CoordinatorLoop::open(std::shared_ptr<CoordinatorClient> client,
                                 const std::string& address, bool local) {
@@ -55,6 +56,8 @@ void CoordinatorLoop::carry_out(const CoordinatorEffects& effects) {
     } else if (const auto* close = std::get_if<CloseSession>(&effect)) {
       const auto client = clients_.find(close->session);
       if (client != clients_.end()) client->second.way->close_agent();
+    } else if (const auto* refused = std::get_if<NodeRefused>(&effect)) {
+      if (on_refused_) on_refused_(refused->reason);
     } else if (const auto* state = std::get_if<JobStateChanged>(&effect)) {
       if (on_note_) on_note_("job '" + state->run_id + "': " + state->line);
     }
@@ -101,6 +104,7 @@ void CoordinatorLoop::stop() {
   finish_timer_.cancel();
   on_all_gone_ = nullptr;
   on_note_ = nullptr;
+  on_refused_ = nullptr;
   const auto clients = std::exchange(clients_, {});
   for (const auto& [id, client] : clients) client.way->close_agent();
 }

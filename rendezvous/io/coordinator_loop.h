@@ -30,7 +30,9 @@ class CoordinatorLoop : public std::enable_shared_from_this<CoordinatorLoop> {
  public:
   using Note = std::function<void(const std::string& text)>;
 
-  CoordinatorLoop(boost::asio::io_context& context, CoordinatorSetup setup, Note on_note);
+  // `on_note`: for -v. `on_refused`: why a node was turned away. Either may be empty.
+  CoordinatorLoop(boost::asio::io_context& context, CoordinatorSetup setup, Note on_note,
+                  Note on_refused);
 
   SessionId open(std::shared_ptr<CoordinatorClient> client, const std::string& address, bool local);
   void receive(SessionId session, Message message);
@@ -58,6 +60,7 @@ class CoordinatorLoop : public std::enable_shared_from_this<CoordinatorLoop> {
   boost::asio::steady_timer finish_timer_;
   std::optional<Instant> armed_;
   Note on_note_;
+  Note on_refused_;
   std::map<SessionId, Client> clients_;
   std::function<void()> on_all_gone_;
   std::uint64_t sessions_ = 0;

@@ -109,6 +109,9 @@ void SimCoordinator::carry_out(const rendezvous::JobStateChanged& effect) {
   world_.record(1, [&] { return "C: " + effect.line; });
 }
 
+// The checkers look at the message itself.
+void SimCoordinator::carry_out(const rendezvous::NodeRefused&) {}
+
 void SimCoordinator::arm_timer() {
   const auto deadline = machine_.next_deadline();
   if (dead_ || !deadline || (armed_ && *armed_ <= *deadline)) return;

@@ -52,6 +52,7 @@ class SimCoordinator {
   void carry_out(const rendezvous::CloseSession& effect);
   void carry_out(const rendezvous::JobClosed& effect);
   void carry_out(const rendezvous::JobStateChanged& effect);
+  void carry_out(const rendezvous::NodeRefused& effect);
   void session_closed(SessionId session);
   void arm_timer();
   void die_if_alone();

@@ -232,7 +232,9 @@ class Player {
 
   static Order order(const Command& c) {
     if (c.name == "wait") {
-      return rendezvous::Wait{c.text, std::nullopt};
+      rendezvous::Wait wait{c.text, std::nullopt};
+      if (c.has("left_ms")) wait.remaining = std::chrono::milliseconds(c.number("left_ms", 0));
+      return wait;
     }
     if (c.name == "run") {
       return rendezvous::Run{placement(c)};

@@ -62,8 +62,8 @@ void refuse_other_launchers(const Environment& environment) {
     if (size == "1") continue;
     throw Unavailable(std::string("this process was started by ") + launcher.name + " (" +
                       launcher.rank +
-                      " is set), whose variables this version does not read: set "
-                      "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or start it with ddplaunch");
+                      " is set), whose variables this version does not read: "
+                      "start it with ddplaunch or torchrun");
   }
 }
 

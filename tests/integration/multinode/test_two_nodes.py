@@ -221,10 +221,11 @@ class TwoNodes(unittest.TestCase):
             self.assertIsNone(first.poll(), "the first node must go on waiting")
         finally:
             first.terminate()
-            first.communicate(timeout=LIMIT)
+            said = first.communicate(timeout=LIMIT)[1].decode()
         self.assertEqual(other.returncode, 121, other.stderr)
         self.assertRegex(other.stderr, r"\b2\b.*\b3\b|\b3\b.*\b2\b")
         self.assertEqual(first.returncode, 143)
+        self.assertIn("a node was refused", said)  # the one that waits is told as well
 
 
 if __name__ == "__main__":

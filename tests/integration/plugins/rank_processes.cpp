@@ -115,7 +115,9 @@ bool wait_until(const std::function<bool()>& condition, std::chrono::millisecond
 
 std::string state_of(pid_t id) {
   std::ifstream file("/proc/" + std::to_string(id) + "/stat");
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  // Of a process that ends meanwhile nothing can be read; getline says so, an iterator throws.
+  std::string line;
+  std::getline(file, line);
   // It follows the name, which is in parentheses and may hold any.
   const size_t name_end = line.rfind(')');
   return name_end == std::string::npos ? std::string() : line.substr(name_end + 2, 1);

@@ -17,7 +17,9 @@ HostFacts host(std::int32_t gpus = 0) {
   facts.cpus = 6;
   facts.count_gpus = [gpus] { return gpus; };
   facts.is_file = [](const std::string& path) {
-    return path == "run" || path == "notes" || path == "sub/tool";
+    static const Words files{"run",       "notes",   "sub/tool", "train.py",
+                             "train.pyc", "app.pyz", "a.py"};
+    return std::find(files.begin(), files.end(), path) != files.end();
   };
   facts.is_executable_file = [](const std::string& path) {
     return path == "run" || path == "sub/tool";
@@ -155,6 +157,7 @@ TEST_CASE("command line: what kind of program it is") {
   CHECK(kind("train.py") == ProgramKind::python_script);
   CHECK(kind("train.pyc") == ProgramKind::python_script);
   CHECK(kind("app.pyz") == ProgramKind::python_script);
+  CHECK(kind("run_${local_rank}.py") == ProgramKind::python_script);
   CHECK(kind("notes") == ProgramKind::python_script);
   CHECK(kind("sub/tool") == ProgramKind::executable);
   CHECK(kind("env") == ProgramKind::executable);
@@ -164,6 +167,10 @@ TEST_CASE("command line: what kind of program it is") {
   CHECK(config({"run"}).kind == ProgramKind::executable);
   CHECK(config({"--no-python", "run"}).program == "run");
   CHECK(config({"--no-python", "train.py"}).kind == ProgramKind::executable);
+  // Not there: starting it says so with 127, where Python would say 2 and be tried again.
+  CHECK(kind("trian.py") == ProgramKind::executable);
+  CHECK(config({"trian.py"}).program == "./trian.py");
+  CHECK(config({"sub/trian.py"}).program == "sub/trian.py");
   CHECK(config({"-m", "pkg.train"}).kind == ProgramKind::python_module);
   CHECK(error({"-m", "--no-python", "x"}) ==
         "--module and --no-python exclude each other: a module needs Python");

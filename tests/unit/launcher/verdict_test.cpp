@@ -33,7 +33,7 @@ TEST_CASE("verdict: a success has nothing to say") {
 TEST_CASE("verdict: the first cause, what followed, and the exit code") {
   CHECK(verdict_text(Verdict{3, "rank 5 failed", worker_failure(), 1}, {1, 2}) ==
         "ddplaunch: the job failed: rank 5 (local rank 1, pid 4243) on beta exited with code 3\n"
-        "  1 worker was stopped on this node, 1 of 2 restarts used, exit code 3\n");
+        "  1 worker was stopped on this node, 1 of 2 restarts used, ddplaunch exits with 3\n");
 }
 
 TEST_CASE("verdict: a signal has a name, an error file its say") {
@@ -48,7 +48,7 @@ TEST_CASE("verdict: a signal has a name, an error file its say") {
         "  it says:\n"
         "    RuntimeError: no\n"
         "    more\n"
-        "  2 workers were stopped on this node, exit code 139\n");
+        "  2 workers were stopped on this node, ddplaunch exits with 139\n");
 }
 
 TEST_CASE("verdict: a worker's message cannot steer the terminal") {
@@ -56,7 +56,7 @@ TEST_CASE("verdict: a worker's message cannot steer the terminal") {
   failure.message = std::string("\x1b[2Jcleared\a\r") + std::string(1, '\0') + "\tkept";
   CHECK(verdict_text(Verdict{3, "rank 5 failed", failure, 0}, {0, 0}) ==
         "ddplaunch: the job failed: rank 5 (local rank 1, pid 4243) on beta exited with code 3\n"
-        "  it says:\n    ?[2Jcleared???\tkept\n  exit code 3\n");
+        "  it says:\n    ?[2Jcleared???\tkept\n  ddplaunch exits with 3\n");
 }
 
 TEST_CASE("verdict: nor can what another host says") {
@@ -66,7 +66,7 @@ TEST_CASE("verdict: nor can what another host says") {
   failure.message = "it\nddplaunch: lies";
   CHECK(verdict_text(Verdict{1, "", failure, 0}, {}) ==
         "ddplaunch: the job failed: the launcher on be?[2Jta failed: it?ddplaunch: lies\n"
-        "  exit code 1\n");
+        "  ddplaunch exits with 1\n");
 }
 
 TEST_CASE("verdict: a long message is cut") {
@@ -79,7 +79,7 @@ TEST_CASE("verdict: a long message is cut") {
   CHECK(text.find("line 13") == std::string::npos);
 }
 
-TEST_CASE("verdict: programs that cannot be started come with a hint") {
+TEST_CASE("verdict: a program that could not be started has its reason in the first line") {
   Failure failure = worker_failure();
   failure.kind = FailureKind::spawn_failed;
   failure.exit_code = 127;
@@ -88,11 +88,20 @@ TEST_CASE("verdict: programs that cannot be started come with a hint") {
   CHECK(verdict_text(Verdict{127, "", failure, 0}, {}) ==
         "ddplaunch: the job failed: rank 5 (local rank 1) on beta could not be started: tarin: not "
         "found in PATH\n"
-        "  exit code 127\n"
-        "  hint: not found: check the name and PATH, or give a path such as ./train\n");
-  failure.exit_code = 126;
-  CHECK(verdict_text(Verdict{126, "", failure, 0}, {}).find("hint: not executable") !=
-        std::string::npos);
+        "  ddplaunch exits with 127\n");
+}
+
+TEST_CASE("verdict: known codes of a started worker come with a hint") {
+  Failure failure = worker_failure();
+  for (const auto& [code, hint] : {std::pair(127,
+                                             "hint: 127 mostly means that a program or a shared "
+                                             "library was not found"),
+                                   std::pair(126,
+                                             "hint: 126 mostly means that a program may not be "
+                                             "executed")}) {
+    failure.exit_code = code;
+    CHECK_THAT(verdict_text(Verdict{code, "", failure, 0}, {}), Catch::Contains(hint));
+  }
 }
 
 TEST_CASE("verdict: an interruption is no failure") {
@@ -102,13 +111,13 @@ TEST_CASE("verdict: an interruption is no failure") {
   failure.signal = SIGINT;
   CHECK(verdict_text(Verdict{130, "", failure, 0}, {2, 0}) ==
         "ddplaunch: the job was stopped: the launcher on alpha was interrupted by SIGINT\n"
-        "  2 workers were stopped on this node, exit code 130\n");
+        "  2 workers were stopped on this node, ddplaunch exits with 130\n");
 }
 
 TEST_CASE("verdict: without a failure the reason stands alone") {
   CHECK(verdict_text(Verdict{120, "1 of 2 nodes came within 900 s", std::nullopt, 0}, {}) ==
         "ddplaunch: 1 of 2 nodes came within 900 s\n"
-        "  exit code 120\n");
+        "  ddplaunch exits with 120\n");
 }
 
 TEST_CASE("verdict: nodes and launchers fail too") {

@@ -67,6 +67,15 @@ class Scene {
     const auto refusals = sent<RefuseMessage>(session);
     return refusals.empty() || !closed(session) ? std::string() : refusals.front().reason;
   }
+  [[nodiscard]] std::vector<std::string> refusals_said() const {
+    std::vector<std::string> reasons;
+    for (const CoordinatorEffect& effect : effects_) {
+      if (const auto* refused = std::get_if<NodeRefused>(&effect)) {
+        reasons.push_back(refused->reason);
+      }
+    }
+    return reasons;
+  }
   [[nodiscard]] std::int64_t next_sequence() { return ++sequence_; }
   [[nodiscard]] const Coordinator& machine() const { return machine_; }
   [[nodiscard]] Instant now() const { return now_; }
@@ -158,6 +167,18 @@ TEST_CASE("coordinator: a node that comes back on a new connection replaces the 
   scene.pass(seconds(2));
   scene.arrive(3, "b");
   CHECK(scene.ordered<Run>(2));
+}
+
+TEST_CASE("coordinator: who waits for a node that was refused is told why, once") {
+  Scene scene;
+  scene.arrive(1, "a");
+  for (const std::uint64_t session : {2, 3}) {
+    scene.open(session);
+    scene.hello(session, description("b", {3, 3}));
+    CHECK(scene.refusals_said() ==
+          (session == 2 ? std::vector<std::string>{scene.refusal(2)} : std::vector<std::string>{}));
+    CHECK_FALSE(scene.refusal(session).empty());
+  }
 }
 
 TEST_CASE("coordinator: jobs do not meet") {
