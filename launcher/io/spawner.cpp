@@ -17,6 +17,11 @@
 
 #include "launcher/io/signals_blocked.h"
 
+// The C library's own name of clone. The other one is ThreadSanitizer's in its builds, which takes
+// every clone for a fork and cleans up after it in the child, and so in our memory.
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument,
+                       ...);  // NOLINT
+
 namespace ddp::launcher {
 namespace {
 
@@ -193,8 +198,8 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
   {
     const SignalsBlocked blocked;  // no handler of ours may run in a child that shares our memory
     // vfork's flags, on a stack of its own so that the child can't disturb ours.
-    pid = ::clone(run_child, static_cast<char*>(stack_) + kStackSize,
-                  CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+    pid = ::__clone(run_child, static_cast<char*>(stack_) + kStackSize,
+                    CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
     if (pid < 0) error = errno;
   }
   if (pid < 0) {
