@@ -148,7 +148,7 @@ class Scanner {
         }
         return take(*match, value.front() == '=' ? value.substr(1) : value);
       }
-      const Result<void> taken = take(*match, "");
+      Result<void> taken = take(*match, "");
       if (!taken) {
         return taken;
       }

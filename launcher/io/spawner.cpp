@@ -19,8 +19,8 @@
 
 // The C library's own name of clone. The other one is ThreadSanitizer's in its builds, which takes
 // every clone for a fork and cleans up after it in the child, and so in our memory.
-extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument,
-                       ...);  // NOLINT
+// NOLINTNEXTLINE(readability-identifier-naming)
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
 
 namespace ddp::launcher {
 namespace {

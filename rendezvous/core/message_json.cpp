@@ -12,8 +12,8 @@ namespace ddp::rendezvous {
 namespace {
 
 namespace json = boost::json;
+using message_json::as_text;
 using message_json::ObjectReader;
-using message_json::Text;
 using message_json::write;
 
 // ---- to JSON ---------------------------------------------------------------------------------
@@ -26,9 +26,9 @@ struct ToJson {
     type = "hello";
     body = {{"min_version", hello.min_version},
             {"max_version", hello.max_version},
-            {"job", Text(hello.job)},
+            {"job", as_text(hello.job)},
             {"node", write(hello.node)},
-            {"nonce", Text(hello.nonce)}};
+            {"nonce", as_text(hello.nonce)}};
   }
   void operator()(const Welcome& welcome) {
     type = "welcome";
@@ -47,7 +47,7 @@ struct ToJson {
   }
   void operator()(const RefuseMessage& message) {
     type = "refuse";
-    body = {{"exit_code", message.exit_code}, {"reason", Text(message.reason)}};
+    body = {{"exit_code", message.exit_code}, {"reason", as_text(message.reason)}};
   }
 };
 
@@ -105,9 +105,9 @@ Result<std::optional<Message>> read_message(std::string_view text) {
   const json::value* type_value = envelope == nullptr ? nullptr : envelope->if_contains("type");
   const json::string* type = type_value == nullptr ? nullptr : type_value->if_string();
   if (type == nullptr) return Error{"a message is not an object with a string `type`"};
-  static const json::object kEmpty;
+  static const json::object no_members;
   const json::value* body_value = envelope->if_contains("body");
-  const json::object* body = body_value == nullptr ? &kEmpty : body_value->if_object();
+  const json::object* body = body_value == nullptr ? &no_members : body_value->if_object();
   const std::string_view name(type->data(), type->size());
   if (body == nullptr) return Error{"the `body` of a message is not an object"};
   if (name == "hello") return read_as<Hello>(*body);

@@ -56,7 +56,7 @@ json::value write(const RoundId& round) {
   return json::object{{"number", round.number}, {"nonce", hex(round.nonce)}};
 }
 json::value write(const Endpoint& endpoint) {
-  return json::object{{"host", Text(endpoint.host)}, {"port", endpoint.port.value}};
+  return json::object{{"host", as_text(endpoint.host)}, {"port", endpoint.port.value}};
 }
 json::value write(const Placement& placement) {
   json::object object{{"round", write(placement.round)},
@@ -73,7 +73,7 @@ json::value write(const Placement& placement) {
 }
 json::value write(const Verdict& verdict) {
   json::object object{{"exit_code", verdict.exit_code},
-                      {"reason", Text(verdict.reason)},
+                      {"reason", as_text(verdict.reason)},
                       {"restarts_used", verdict.restarts_used}};
   if (verdict.failure) object["failure"] = write(*verdict.failure);
   return object;
@@ -81,7 +81,7 @@ json::value write(const Verdict& verdict) {
 
 struct OrderToJson {
   json::object operator()(const Wait& wait) const {
-    json::object object{{"kind", "wait"}, {"reason", Text(wait.reason)}};
+    json::object object{{"kind", "wait"}, {"reason", as_text(wait.reason)}};
     if (wait.remaining) object["remaining_ms"] = write(*wait.remaining);
     return object;
   }
@@ -90,7 +90,7 @@ struct OrderToJson {
   }
   json::object operator()(const Stop& stop) const {
     json::object object{
-        {"kind", "stop"}, {"round", write(stop.round)}, {"reason", Text(stop.reason)}};
+        {"kind", "stop"}, {"round", write(stop.round)}, {"reason", as_text(stop.reason)}};
     if (stop.cause) object["cause"] = write(*stop.cause);
     return object;
   }
@@ -101,13 +101,14 @@ struct OrderToJson {
     return {{"kind", "leave"}, {"verdict", write(leave.verdict)}};
   }
   json::object operator()(const Refuse& refuse) const {
-    return {{"kind", "refuse"}, {"exit_code", refuse.exit_code}, {"reason", Text(refuse.reason)}};
+    return {
+        {"kind", "refuse"}, {"exit_code", refuse.exit_code}, {"reason", as_text(refuse.reason)}};
   }
 };
 
 }  // namespace
 
-json::string Text(std::string_view text) {
+json::string as_text(std::string_view text) {
   json::string out;
   std::size_t size = 0;
   while (!text.empty() && size < kMaxText) {
@@ -133,19 +134,19 @@ json::value write(const Failure& failure) {
                       {"rank", failure.rank},
                       {"local_rank", failure.local_rank},
                       {"pid", failure.pid},
-                      {"host", Text(failure.host)},
+                      {"host", as_text(failure.host)},
                       {"exit_code", failure.exit_code},
                       {"signal", failure.signal},
                       {"core_dumped", failure.core_dumped},
                       {"age_ms", write(failure.age)},
-                      {"message", Text(failure.message)}};
+                      {"message", as_text(failure.message)}};
 }
 json::value write(const NodeDescription& node) {
-  json::object object{{"id", Text(node.id.value)},
-                      {"host", Text(node.host)},
-                      {"address", Text(node.address)},
+  json::object object{{"id", as_text(node.id.value)},
+                      {"host", as_text(node.host)},
+                      {"address", as_text(node.address)},
                       {"workers", node.workers},
-                      {"role", Text(node.role)},
+                      {"role", as_text(node.role)},
                       {"limits", json::object{{"min", node.limits.min}, {"max", node.limits.max}}},
                       {"max_restarts", node.max_restarts}};
   if (node.node_rank) object["node_rank"] = *node.node_rank;

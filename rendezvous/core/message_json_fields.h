@@ -16,7 +16,7 @@ namespace ddp::rendezvous::message_json {
 namespace json = boost::json;
 
 // A string as JSON can carry it: valid UTF-8, cut where its JSON would get longer than kMaxText.
-[[nodiscard]] json::string Text(std::string_view text);
+[[nodiscard]] json::string as_text(std::string_view text);
 [[nodiscard]] json::value write(Duration duration);  // whole milliseconds
 [[nodiscard]] json::value write(const Failure& failure);
 [[nodiscard]] json::value write(const NodeDescription& node);
