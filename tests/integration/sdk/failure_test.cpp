@@ -127,16 +127,7 @@ TEST_CASE("shm: the timeout names the rank that stays away") {
             {{"DDP_TIMEOUT", "1.5"}});
   job.await_word(1, "stays away");
   // Rank 1 sleeps for good: the others' outcomes come first.
-  for (const int rank : {0, 2}) {
-    const auto end = steady_clock::now() + kDeadline;
-    siginfo_t info{};
-    while (::waitid(P_PID, static_cast<id_t>(job.pid(rank)), &info, WEXITED | WNOHANG | WNOWAIT) ==
-               0 &&
-           info.si_pid == 0 && steady_clock::now() < end) {
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    CHECK(info.si_pid == job.pid(rank));
-  }
+  for (const int rank : {0, 2}) CHECK(job.await_end(rank));
   ::kill(job.pid(1), SIGKILL);
   const auto outcomes = job.wait();
   CHECK(outcomes[1].signal == SIGKILL);

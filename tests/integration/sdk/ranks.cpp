@@ -199,6 +199,15 @@ void Ranks::await_word(int rank, const std::string& word) {
   }
 }
 
+bool Ranks::await_end(int rank) const {
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid(rank), 0));
+  pollfd ended{pidfd, POLLIN, 0};
+  const auto limit = std::chrono::duration_cast<milliseconds>(kDeadline);
+  const bool has_ended = pidfd >= 0 && ::poll(&ended, 1, static_cast<int>(limit.count())) == 1;
+  ::close(pidfd);
+  return has_ended;
+}
+
 std::vector<Outcome> Ranks::wait(milliseconds limit) {
   const auto end = steady_clock::now() + limit;
   std::vector<Outcome> outcomes(pids_.size());

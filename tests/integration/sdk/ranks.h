@@ -75,6 +75,8 @@ class Ranks {
   [[nodiscard]] pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
   // Blocks until the rank has said `word` with say(), and no other before it.
   void await_word(int rank, const std::string& word);
+  // Until it has ended, while others may live on; false if it does not within kDeadline.
+  [[nodiscard]] bool await_end(int rank) const;
   [[nodiscard]] std::vector<Outcome> wait(std::chrono::milliseconds limit = kDeadline);
 
  private:

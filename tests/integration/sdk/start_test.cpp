@@ -267,26 +267,25 @@ TEST_CASE("gloo: the launcher's word ends a call though no socket has closed") {
               ProcessGroup group = init_process_group(options);
               if (rank == 2) {
                 say("ready");
-                std::this_thread::sleep_for(std::chrono::seconds(6));
-                return std::string("silent");
+                for (;;) ::pause();
               }
-              const auto begin = std::chrono::steady_clock::now();
               try {
                 group.barrier();
               } catch (const PeerLost& error) {
-                const bool soon =
-                    std::chrono::steady_clock::now() - begin < std::chrono::seconds(5);
-                return (soon ? "soon: " : "late: ") + std::string(error.what());
+                return std::string(error.what());
               }
               return std::string("nobody missed");
             },
             {{"DDP_SHM_FD", std::to_string(page.fd())}, {"DDP_ROUND", "1:abc"}});
   job.await_word(2, "ready");
   page.poison(-1, 0, "host-x", "it has been silent for 5 s");
+  for (const int rank : {0, 1}) REQUIRE(job.await_end(rank));  // while the silent one is alive
+  ::kill(job.pid(2), SIGKILL);
   const auto outcomes = job.wait();
+  CHECK(outcomes[2].signal == SIGKILL);
   for (const std::size_t rank : {0U, 1U}) {
     CHECK_THAT(outcomes[rank].text,
-               StartsWith("soon: the node host-x is lost (it has been silent for 5 s)"));
+               StartsWith("the node host-x is lost (it has been silent for 5 s)"));
   }
 }
 #else
