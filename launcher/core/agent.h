@@ -41,6 +41,10 @@ class Agent {
   [[nodiscard]] AgentEffects on_time(Instant now);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
 
+  // What is waited for at this moment, for the status line of a terminal: a few words, empty if
+  // there is nothing to say ("starting 3 of 8 workers").
+  [[nodiscard]] std::string status_line(Instant now) const;
+
   // What ReportStatus would say now; the age of a failure grows with `now`.
   [[nodiscard]] NodeStatus status(Instant now) const;
 

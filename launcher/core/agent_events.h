@@ -2,6 +2,7 @@
 // shell.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <variant>
@@ -56,7 +57,11 @@ struct WorkerExited {
   std::int32_t exit_code = -1;  // -1 if killed by `signal`
   std::int32_t signal = 0;
   bool core_dumped = false;
-  std::string message;  // from the worker's error file, empty if it wrote none
+  std::string message = {};  // from the worker's error file, empty if it wrote none
+  std::optional<std::chrono::microseconds> failed_at = {};  // wall time, from there
+  std::string last_output = {};   // last lines of stderr (of all, where both go one way)
+  bool oom_killed = false;        // the kernel counts a kill for want of memory since its start
+  std::int64_t peak_memory = -1;  // bytes
 };
 struct RemainsGone {
   RoundId round;
@@ -89,7 +94,10 @@ struct SignalWorker {
 };  // the worker's own process only
 struct KillWorker {
   LocalRank local_rank;
-};  // everything of the worker's
+};                        // everything of the worker's
+struct PauseWorkers {};   // SIGSTOP to everything of every worker's
+struct ResumeWorkers {};  // SIGCONT likewise
+struct StopGuardian {};   // the user has suspended the job: the shell must see it stop
 struct SweepRemains {
   RoundId round;
 };  // kill and reap what workers left behind; answered by RemainsGone
@@ -107,7 +115,8 @@ struct ExitAgent {
 };
 
 using AgentEffect = std::variant<ReportStatus, OpenStore, CloseStore, SpawnWorkers, SignalWorker,
-                                 KillWorker, SweepRemains, PublishDeath, Say, ExitAgent>;
+                                 KillWorker, PauseWorkers, ResumeWorkers, StopGuardian,
+                                 SweepRemains, PublishDeath, Say, ExitAgent>;
 using AgentEffects = std::vector<AgentEffect>;
 
 }  // namespace ddp::launcher

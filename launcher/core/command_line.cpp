@@ -34,9 +34,9 @@ constexpr const char* kFooter =
     "${local_rank} become the local rank, $$ a single $.\n"
     "\n"
     "Known from torchrun, not in this version: --log-dir, --redirects, --tee,\n"
-    "--local-ranks-filter, --logs-specs, --numa-binding, --signals-to-handle,\n"
-    "--virtual-local-rank, --run-path, --event-log-handler,\n"
-    "--duplicate-stdout-filters, --duplicate-stderr-filters.\n"
+    "--local-ranks-filter, --logs-specs, --numa-binding, --virtual-local-rank,\n"
+    "--run-path, --event-log-handler, --duplicate-stdout-filters,\n"
+    "--duplicate-stderr-filters.\n"
     "\n"
     "Examples:\n"
     "  ddplaunch --nproc-per-node 2 train.py --epochs 3\n"
@@ -97,7 +97,6 @@ constexpr Absent kAbsentOptions[] = {
     {"--local-ranks-filter,--local_ranks_filter", "", true},
     {"--logs-specs,--logs_specs", nullptr, false},
     {"--numa-binding,--numa_binding", nullptr, false},
-    {"--signals-to-handle,--signals_to_handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", true},
     {"--event-log-handler,--event_log_handler", "null", true},
     {"--duplicate-stdout-filters,--duplicate_stdout_filters", "", true},
     {"--duplicate-stderr-filters,--duplicate_stderr_filters", "", true},
@@ -119,6 +118,7 @@ class Parser {
     declare_program();
     declare_nodes();
     declare_stopping();
+    declare_reports();
     declare_other();
     declare_absent();
   }
@@ -151,6 +151,12 @@ class Parser {
     CLI::Option* option = app_.add_option(names, target, text);
     option->type_name(type)->take_last()->group(group_);
     remember(option);
+  }
+
+  // One that torchrun doesn't have, and so no variable of its.
+  void own_value(const char* names, std::string& target, const char* type, const char* text) {
+    value(names, target, type, text);
+    options_.back().from_environment = false;
   }
 
   void flag(const char* names, bool& target, const char* text) {
@@ -206,6 +212,27 @@ class Parser {
           "How often the job may restart all workers after a failure. Default 0.");
     value("--shutdown-timeout,--shutdown_timeout", given_.shutdown_timeout, "S",
           "Seconds between SIGTERM and SIGKILL. Default 30.");
+    value("--signals-to-handle,--signals_to_handle", given_.signals_to_handle, "SIG,...",
+          "Signals that are passed on to the workers and end the job, besides SIGTERM, SIGINT, "
+          "SIGHUP and SIGQUIT, which always do.");
+    own_value("--on-failure,--on_failure", given_.on_failure, "WHAT",
+              "restart (default): when a worker fails all are stopped; notify: the others are told "
+              "and run on, for programs that handle it.");
+    own_value("--restart-delay,--restart_delay", given_.restart_delay, "S",
+              "Longest pause before a restart: grows from nothing while workers fail again and "
+              "again at once. 0: never any. Default 5.");
+    own_value("--isolate", given_.isolate, "WHAT",
+              "pid: workers get a PID namespace, so that nothing of theirs outlives a SIGKILL of "
+              "both processes of ddplaunch. Default none.");
+  }
+
+  void declare_reports() {
+    group_ = "What happened";
+    own_value("--report", given_.report_file, "FILE", "Write the verdict to FILE as JSON.");
+    own_value("--events", given_.events_file, "FILE",
+              "Write what happens to FILE, a line of JSON each.");
+    flag("-v,--verbose", given_.verbose, "Say on stderr what is going on.");
+    options_.back().from_environment = false;
   }
 
   void declare_other() {
@@ -215,10 +242,12 @@ class Parser {
     value("--start-method,--start_method", given_.start_method, "NAME",
           "Workers are always started as programs.");
     group_ = "Other";
-    flag("-v,--verbose", given_.verbose, "Say on stderr what is going on.");
+    own_value("--legacy-store,--legacy_store", given_.legacy_store, "VERSION",
+              "Which PyTorch clients older than 2.2 are taken for: 2.0 (default) or 2.1. Later "
+              "ones are recognised.");
     flag("--version", version_, "Show the version.");
     flag("-h,--help", help_, "Show this.");
-    for (std::size_t i = options_.size() - 3; i < options_.size(); ++i) {
+    for (std::size_t i = options_.size() - 2; i < options_.size(); ++i) {
       options_[i].from_environment = false;  // ours, or no setting
     }
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/core/membership.h"
+#include "rendezvous/core/tcpstore_wire.h"
 
 namespace ddp::launcher {
 
@@ -22,6 +23,12 @@ enum class ProgramKind : std::uint8_t {
   python_script,  // PYTHON_EXEC or python3, "-u", script, args
   python_module,  // … "-u", "-m", module, args
   executable,     // the program itself, found by PATH
+};
+
+// What the death of a worker means for the others.
+enum class OnFailure : std::uint8_t {
+  restart,  // all are stopped, then start again or not
+  notify,   // they are told of it and run on
 };
 
 struct LaunchConfig {
@@ -43,6 +50,14 @@ struct LaunchConfig {
 
   Duration shutdown_timeout = std::chrono::seconds(30);
   Duration join_timeout = std::chrono::seconds(600);
+  OnFailure on_failure = OnFailure::restart;
+  Duration restart_delay = std::chrono::seconds(5);  // the longest pause before a restart; 0: none
+  std::vector<std::int32_t> signals_to_handle;       // by number, --signals-to-handle
+
+  bool isolate_pids = false;  // workers in a PID namespace of their own
+  rendezvous::StoreDialect legacy_store = rendezvous::StoreDialect::a;
+  std::string report_file;  // the verdict as JSON; empty: none
+  std::string events_file;  // what happens, a line of JSON each; empty: none
   bool verbose = false;
 };
 

@@ -1,10 +1,14 @@
 #include "launcher/core/launch_options.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
 #include <utility>
+
+#include "launcher/core/option_values.h"
+#include "launcher/core/signal_names.h"
 
 namespace ddp::launcher {
 namespace {
@@ -18,92 +22,6 @@ using rendezvous::Result;
 constexpr std::int64_t kMaxSeconds = 1'000'000'000;
 constexpr std::uint16_t kDefaultMasterPort = 29500;  // torchrun's
 
-std::string strip(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n\v\f";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) {
-    return {};
-  }
-  return std::string(text.substr(begin, text.find_last_not_of(kBlank) - begin + 1));
-}
-
-// As Python's int(): blanks around, a sign, decimal digits ("010" is ten).
-std::optional<std::int64_t> parse_integer(const std::string& text) {
-  const std::string stripped = strip(text);
-  const bool negative = !stripped.empty() && stripped.front() == '-';
-  const std::size_t begin = negative || (!stripped.empty() && stripped.front() == '+') ? 1 : 0;
-  if (begin == stripped.size() || stripped.size() - begin > 18) {
-    return std::nullopt;
-  }
-  std::int64_t value = 0;
-  for (std::size_t i = begin; i < stripped.size(); ++i) {
-    if (stripped[i] < '0' || stripped[i] > '9') {
-      return std::nullopt;
-    }
-    value = value * 10 + (stripped[i] - '0');
-  }
-  return negative ? -value : value;
-}
-
-struct Range {
-  std::int64_t low;
-  std::int64_t high;
-};
-
-Result<std::int32_t> number(const std::string& option, const std::string& text, Range range) {
-  const auto value = parse_integer(text);
-  if (!value || *value < range.low || *value > range.high) {
-    const std::string bounds =
-        range.high == std::numeric_limits<std::int32_t>::max()
-            ? "of at least " + std::to_string(range.low)
-            : "from " + std::to_string(range.low) + " to " + std::to_string(range.high);
-    return Error{option + " takes a whole number " + bounds + ", not \"" + text + "\""};
-  }
-  return static_cast<std::int32_t>(*value);
-}
-
-Result<Port> port(const std::string& option, const std::string& text) {
-  const Result<std::int32_t> value = number(option, text, {0, 65535});
-  if (!value) {
-    return value.error();
-  }
-  return Port{static_cast<std::uint16_t>(value.value())};
-}
-
-std::string without_brackets(const std::string& host) {
-  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  return bracketed ? host.substr(1, host.size() - 2) : host;
-}
-
-struct GivenEndpoint {
-  std::string host;
-  std::optional<Port> port;
-};
-
-Result<GivenEndpoint> parse_endpoint(const std::string& text) {
-  const std::string endpoint = strip(text);
-  if (endpoint.front() == '[' && endpoint.back() == ']') {
-    return GivenEndpoint{without_brackets(endpoint), std::nullopt};
-  }
-  const std::size_t colon = endpoint.rfind(':');
-  GivenEndpoint result{without_brackets(endpoint.substr(0, colon)), std::nullopt};
-  const bool host_ok = std::all_of(result.host.begin(), result.host.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == ':' || c == '-';
-  });
-  if (result.host.empty() || !host_ok) {
-    return Error{"--rdzv-endpoint takes host:port, not \"" + text + "\""};
-  }
-  if (colon != std::string::npos) {
-    const Result<Port> given = port("the port of --rdzv-endpoint", endpoint.substr(colon + 1));
-    if (!given) {
-      return given.error();
-    }
-    result.port = given.value();
-  }
-  return result;
-}
-
 // One step of the validation each; the first error ends it.
 class ConfigMaker {
  public:
@@ -114,8 +32,8 @@ class ConfigMaker {
     using Step = Result<void> (ConfigMaker::*)();
     for (const Step step :
          {&ConfigMaker::set_program, &ConfigMaker::set_nodes, &ConfigMaker::set_workers,
-          &ConfigMaker::set_limits, &ConfigMaker::set_rendezvous, &ConfigMaker::set_rendezvous_conf,
-          &ConfigMaker::check_without_effect}) {
+          &ConfigMaker::set_limits, &ConfigMaker::set_failures, &ConfigMaker::set_rendezvous,
+          &ConfigMaker::set_rendezvous_conf, &ConfigMaker::check_without_effect}) {
       const Result<void> done = (this->*step)();
       if (!done) {
         return done.error();
@@ -124,6 +42,8 @@ class ConfigMaker {
     config_.role = given_.role;
     config_.local_addr = given_.local_addr;
     config_.verbose = given_.verbose;
+    config_.report_file = given_.report_file;
+    config_.events_file = given_.events_file;
     return std::move(config_);
   }
 
@@ -237,6 +157,47 @@ class ConfigMaker {
       config_.shutdown_timeout = std::chrono::seconds(seconds.value());
     }
     return {};
+  }
+
+  Result<void> set_failures() {
+    const Result<bool> notify = choice("--on-failure", given_.on_failure, {"restart", "notify"});
+    if (!notify) {
+      return notify.error();
+    }
+    config_.on_failure = notify.value() ? OnFailure::notify : OnFailure::restart;
+    const Result<bool> isolate = choice("--isolate", given_.isolate, {"none", "pid"});
+    if (!isolate) {
+      return isolate.error();
+    }
+    config_.isolate_pids = isolate.value();
+    const Result<bool> of_2_1 = choice("--legacy-store", given_.legacy_store, {"2.0", "2.1"});
+    if (!of_2_1) {
+      return of_2_1.error();
+    }
+    config_.legacy_store =
+        of_2_1.value() ? rendezvous::StoreDialect::b : rendezvous::StoreDialect::a;
+    const Result<std::int32_t> delay =
+        number("--restart-delay", given_.restart_delay, {0, kMaxSeconds});
+    if (!delay) {
+      return delay.error();
+    }
+    config_.restart_delay = std::chrono::seconds(delay.value());
+    Result<std::vector<std::int32_t>> signals =
+        parse_signals("--signals-to-handle", given_.signals_to_handle);
+    if (!signals) {
+      return signals.error();
+    }
+    config_.signals_to_handle = std::move(signals).value();
+    return {};
+  }
+
+  // True for the second of the two.
+  static Result<bool> choice(const std::string& option, const std::string& text,
+                             const std::array<std::string, 2>& known) {
+    if (text == known[0] || text == known[1]) {
+      return text == known[1];
+    }
+    return Error{option + " takes " + known[0] + " or " + known[1] + ", not \"" + text + "\""};
   }
 
   Result<void> set_rendezvous() {

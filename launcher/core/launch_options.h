@@ -35,6 +35,13 @@ struct GivenOptions {
   std::string local_addr;
   std::string max_restarts = "0";
   std::optional<std::string> shutdown_timeout;
+  std::string on_failure = "restart";
+  std::string restart_delay = "5";
+  std::string signals_to_handle;
+  std::string isolate = "none";
+  std::string legacy_store = "2.0";
+  std::string report_file;
+  std::string events_file;
   std::string monitor_interval = "0.1";
   std::string start_method = "spawn";
   std::string role = "default";

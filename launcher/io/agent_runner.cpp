@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <system_error>
 #include <utility>
 
@@ -209,6 +210,18 @@ void AgentRunner::carry_out(const SignalWorker& effect) {
 
 void AgentRunner::carry_out(const KillWorker& effect) {
   if (workers_) workers_->kill(effect.local_rank);
+}
+
+void AgentRunner::carry_out(const PauseWorkers&) {
+  if (workers_) workers_->signal_all(SIGSTOP);
+}
+
+void AgentRunner::carry_out(const ResumeWorkers&) {
+  if (workers_) workers_->signal_all(SIGCONT);
+}
+
+void AgentRunner::carry_out(const StopGuardian&) {
+  if (!guardian_lost_) ::kill(::getppid(), SIGSTOP);
 }
 
 void AgentRunner::carry_out(const SweepRemains& effect) {

@@ -45,6 +45,9 @@ class AgentRunner {
   void carry_out(const SpawnWorkers& effect);
   void carry_out(const SignalWorker& effect);
   void carry_out(const KillWorker& effect);
+  void carry_out(const PauseWorkers& effect);
+  void carry_out(const ResumeWorkers& effect);
+  void carry_out(const StopGuardian& effect);
   void carry_out(const SweepRemains& effect);
   void carry_out(const PublishDeath& effect);
   void carry_out(const Say& effect);

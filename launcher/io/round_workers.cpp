@@ -85,6 +85,10 @@ void RoundWorkers::kill(LocalRank local_rank) {
   workers_.at(static_cast<std::size_t>(local_rank.value))->kill_all();
 }
 
+void RoundWorkers::signal_all(int signal) {
+  for (const auto& worker : workers_) worker->signal_all(signal);
+}
+
 void RoundWorkers::publish(const Failure& failure) {
   Failure told = failure;
   if (told.message.empty()) told.message = describe_failure(failure);

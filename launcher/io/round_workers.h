@@ -38,6 +38,7 @@ class RoundWorkers {
 
   void signal(LocalRank local_rank, int signal);
   void kill(LocalRank local_rank);
+  void signal_all(int signal);  // everything of every worker's
   // Tells all workers through the control page.
   void publish(const Failure& failure);
   [[nodiscard]] bool owns(pid_t pid) const;

@@ -63,8 +63,12 @@ void WorkerProcess::signal(int signal) {
   if (alive_) ::kill(pid_, signal);
 }
 
+void WorkerProcess::signal_all(int signal) {
+  if (alive_) ::kill(-pid_, signal);
+}
+
 void WorkerProcess::kill_all() {
-  if (alive_) ::kill(-pid_, SIGKILL);
+  signal_all(SIGKILL);
 }
 
 }  // namespace ddp::launcher

@@ -36,8 +36,9 @@ class WorkerProcess {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool alive() const { return alive_; }
-  void signal(int signal);  // to its own process only
-  void kill_all();          // SIGKILL to its whole process group
+  void signal(int signal);      // to its own process only
+  void signal_all(int signal);  // to its whole process group
+  void kill_all();              // SIGKILL likewise
 
  private:
   void wait();

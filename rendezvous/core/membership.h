@@ -84,6 +84,14 @@ struct Failure {
   bool core_dumped = false;
   Duration age{};       // how long before this was sent it happened, by the sender's clock
   std::string message;  // from the worker's error file, or one sentence of ours
+
+  // What else is known of a worker's death.
+  bool secondary = false;                // by its own words it died because it lost a peer
+  Duration ran_for{};                    // from its start to its end; 0: not known
+  bool oom_killed = false;               // the kernel counts a kill for want of memory
+  std::int64_t peak_memory = -1;         // bytes, the most that was resident
+  std::string last_output;               // its last lines of stderr, as they were
+  std::vector<std::int32_t> tied_ranks;  // whose deaths can't be told to be later than this one
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
@@ -104,6 +112,7 @@ struct NodeStatus {
   std::optional<Endpoint> store;  // from group rank 0: where the round's worker store listens
   std::optional<Failure>
       failure;  // first failure here in `round`; kind interrupted: also without a round
+  std::optional<Failure> loss;  // first worker lost here in `round` while the others may go on
   bool verdict_acknowledged = false;  // has seen Close, and nothing of the job is left alive here
   friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
 };
@@ -118,6 +127,7 @@ struct NodeDescription {
   NodeLimits limits;                      // every node of a job must say the same
   std::int32_t max_restarts = 0;          // likewise
   std::optional<std::int32_t> node_rank;  // fixed place, as --node-rank
+  Duration restart_delay{};               // longest pause before a restart; 0: never any
   friend bool operator==(const NodeDescription&, const NodeDescription&) = default;
 };
 
@@ -153,6 +163,7 @@ struct Wait {
 };
 struct Run {
   Placement placement;
+  std::optional<Failure> loss = {};  // the first one in this round that the others may survive
   friend bool operator==(const Run&, const Run&) = default;
 };
 struct Stop {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/value_from.hpp>
 #include <charconv>
 #include <limits>
 
@@ -86,7 +87,9 @@ struct OrderToJson {
     return object;
   }
   json::object operator()(const Run& run) const {
-    return {{"kind", "run"}, {"placement", write(run.placement)}};
+    json::object object{{"kind", "run"}, {"placement", write(run.placement)}};
+    if (run.loss) object["loss"] = write(*run.loss);
+    return object;
   }
   json::object operator()(const Stop& stop) const {
     json::object object{
@@ -139,7 +142,13 @@ json::value write(const Failure& failure) {
                       {"signal", failure.signal},
                       {"core_dumped", failure.core_dumped},
                       {"age_ms", write(failure.age)},
-                      {"message", as_text(failure.message)}};
+                      {"message", as_text(failure.message)},
+                      {"secondary", failure.secondary},
+                      {"ran_for_ms", write(failure.ran_for)},
+                      {"oom_killed", failure.oom_killed},
+                      {"peak_memory", failure.peak_memory},
+                      {"last_output", as_text(failure.last_output)},
+                      {"tied_ranks", json::value_from(failure.tied_ranks)}};
 }
 json::value write(const NodeDescription& node) {
   json::object object{{"id", as_text(node.id.value)},
@@ -148,7 +157,8 @@ json::value write(const NodeDescription& node) {
                       {"workers", node.workers},
                       {"role", as_text(node.role)},
                       {"limits", json::object{{"min", node.limits.min}, {"max", node.limits.max}}},
-                      {"max_restarts", node.max_restarts}};
+                      {"max_restarts", node.max_restarts},
+                      {"restart_delay_ms", write(node.restart_delay)}};
   if (node.node_rank) object["node_rank"] = *node.node_rank;
   return object;
 }
@@ -159,6 +169,7 @@ json::value write(const NodeStatus& status) {
   if (status.round) object["round"] = write(*status.round);
   if (status.store) object["store"] = write(*status.store);
   if (status.failure) object["failure"] = write(*status.failure);
+  if (status.loss) object["loss"] = write(*status.loss);
   return object;
 }
 
@@ -210,6 +221,14 @@ void ObjectReader::read(const json::value& value, std::string_view name, Duratio
   read(value, name, count);
   if (count < 0 || count > kLongest) return fail(name, "is not a sensible time");
   out = milliseconds(count);
+}
+
+void ObjectReader::read(const json::value& value, std::string_view name,
+                        std::vector<std::int32_t>& out) {
+  constexpr std::size_t kMost = 1U << 16;  // workers of a node
+  const json::array* numbers = value.if_array();
+  if (numbers == nullptr || numbers->size() > kMost) return fail(name, "is not a list of numbers");
+  for (const json::value& number : *numbers) read(number, name, out.emplace_back());
 }
 
 void ObjectReader::read(const json::value& value, std::string_view name, NodeId& out) {
@@ -283,6 +302,12 @@ void ObjectReader::read(const json::value& value, std::string_view name, Failure
     in.optional("core_dumped", out.core_dumped);
     in.optional("age_ms", out.age);
     in.optional("message", out.message);
+    in.optional("secondary", out.secondary);
+    in.optional("ran_for_ms", out.ran_for);
+    in.optional("oom_killed", out.oom_killed);
+    in.optional("peak_memory", out.peak_memory);
+    in.optional("last_output", out.last_output);
+    in.optional("tied_ranks", out.tied_ranks);
   });
 }
 
@@ -292,6 +317,7 @@ void ObjectReader::read(const json::value& value, std::string_view name, NodeSta
     in.optional("round", out.round);
     in.optional("store", out.store);
     in.optional("failure", out.failure);
+    in.optional("loss", out.loss);
     in.optional("verdict_acknowledged", out.verdict_acknowledged);
   });
 }
@@ -305,6 +331,7 @@ void ObjectReader::read(const json::value& value, std::string_view name, NodeDes
     in.optional("role", out.role);
     in.required("limits", out.limits);
     in.optional("max_restarts", out.max_restarts);
+    in.optional("restart_delay_ms", out.restart_delay);
     in.optional("node_rank", out.node_rank);
   });
 }
@@ -343,7 +370,10 @@ void ObjectReader::read(const json::value& value, std::string_view name, Order& 
       in.optional("remaining_ms", wait.remaining);
       out = std::move(wait);
     } else if (kind == "run") {
-      in.required("placement", out.emplace<Run>().placement);
+      Run run;
+      in.required("placement", run.placement);
+      in.optional("loss", run.loss);
+      out = std::move(run);
     } else if (kind == "stop") {
       Stop stop;
       in.required("round", stop.round);

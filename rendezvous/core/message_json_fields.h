@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rendezvous/core/membership.h"
 
@@ -63,6 +64,7 @@ class ObjectReader {
   void read(const json::value& value, std::string_view name, std::int32_t& out);
   void read(const json::value& value, std::string_view name, std::string& out);
   void read(const json::value& value, std::string_view name, Duration& out);
+  void read(const json::value& value, std::string_view name, std::vector<std::int32_t>& out);
   void read(const json::value& value, std::string_view name, NodeId& out);
   void read(const json::value& value, std::string_view name, RoundId& out);
   void read(const json::value& value, std::string_view name, Endpoint& out);

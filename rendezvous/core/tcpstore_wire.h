@@ -22,6 +22,7 @@ struct StoreLimits {
 
 enum class StoreDialect : std::uint8_t {
   a,  // PyTorch up to 2.0
+  b,  // PyTorch 2.1
   c,  // PyTorch 2.2 and later; our SDK
 };
 

@@ -194,6 +194,11 @@ void SimAgent::perform(const launcher::KillWorker& effect) {
                    SIGKILL);
 }
 
+// Nobody suspends a simulated job.
+void SimAgent::perform(const launcher::PauseWorkers&) {}
+void SimAgent::perform(const launcher::ResumeWorkers&) {}
+void SimAgent::perform(const launcher::StopGuardian&) {}
+
 void SimAgent::perform(const launcher::SweepRemains& effect) {
   later(around_.world.between(Duration{}, milliseconds(50)),
         [this, round = effect.round] { tell_agent(launcher::RemainsGone{round}); });

@@ -138,6 +138,9 @@ struct ShowEffect {
   std::string operator()(const KillWorker& effect) const {
     return "kill local=" + std::to_string(effect.local_rank.value);
   }
+  std::string operator()(const PauseWorkers&) const { return "pause"; }
+  std::string operator()(const ResumeWorkers&) const { return "resume"; }
+  std::string operator()(const StopGuardian&) const { return "stop_guardian"; }
   std::string operator()(const SweepRemains& effect) const { return "sweep " + show(effect.round); }
   std::string operator()(const PublishDeath& effect) const {
     return "publish " + show(effect.failure);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <sstream>
 
 namespace {
@@ -269,8 +270,8 @@ TEST_CASE("command line: accepted without effect, but not without sense") {
 TEST_CASE("command line: torchrun's other options are refused, never ignored") {
   for (const char* option :
        {"--log-dir", "--log_dir", "--redirects", "--tee", "--local-ranks-filter", "--logs-specs",
-        "--numa-binding", "--signals-to-handle", "--event-log-handler",
-        "--duplicate-stdout-filters", "--duplicate_stderr_filters"}) {
+        "--numa-binding", "--event-log-handler", "--duplicate-stdout-filters",
+        "--duplicate_stderr_filters"}) {
     std::string hyphened = option;
     std::replace(hyphened.begin(), hyphened.end(), '_', '-');
     CHECK(error({option, "3", "x"}) == hyphened + " is not in this version");
@@ -282,6 +283,45 @@ TEST_CASE("command line: torchrun's other options are refused, never ignored") {
   CHECK(error({"x"}, {{"PET_LOG_DIR", "/logs"}}) == "--log-dir is not in this version");
   // Asking for what happens anyway is no error.
   CHECK(config({"-r", "0", "--tee=0", "--event-log-handler=null", "x"}).workers == 1);
+}
+
+TEST_CASE("command line: what happens on a failure, and what is told of it") {
+  const LaunchConfig plain = config({"x"});
+  CHECK(plain.on_failure == OnFailure::restart);
+  CHECK(plain.restart_delay == seconds(5));
+  CHECK(plain.signals_to_handle.empty());
+  CHECK_FALSE(plain.isolate_pids);
+  CHECK(plain.report_file.empty());
+  CHECK(plain.events_file.empty());
+
+  const LaunchConfig made = config(
+      {"--on-failure=notify", "--restart_delay", "0", "--isolate=pid", "--report=r.json",
+       "--events", "e.jsonl", "--signals-to-handle=SIGTERM, usr1", "--legacy-store=2.1", "x"});
+  CHECK(made.on_failure == OnFailure::notify);
+  CHECK(made.restart_delay == seconds(0));
+  CHECK(made.signals_to_handle == std::vector<std::int32_t>{SIGTERM, SIGUSR1});
+  CHECK(made.isolate_pids);
+  CHECK(made.report_file == "r.json");
+  CHECK(made.events_file == "e.jsonl");
+  CHECK(made.legacy_store == ddp::rendezvous::StoreDialect::b);
+
+  CHECK(error({"--on-failure=ignore", "x"}) ==
+        "--on-failure takes restart or notify, not \"ignore\"");
+  CHECK(error({"--isolate=net", "x"}) == "--isolate takes none or pid, not \"net\"");
+  CHECK(error({"--signals-to-handle=SIGTERM,SIGNOPE", "x"}) ==
+        "--signals-to-handle takes names of signals (SIGTERM,SIGUSR1), not "
+        "\"SIGTERM,SIGNOPE\"");
+  CHECK(error({"--signals-to-handle=KILL", "x"}) == "--signals-to-handle: KILL can't be handled");
+  // torchrun's are defaults by environment, ours are not.
+  CHECK(config({"x"}, {{"PET_SIGNALS_TO_HANDLE", "SIGUSR2"}}).signals_to_handle ==
+        std::vector<std::int32_t>{SIGUSR2});
+  CHECK(config({"x"}, {{"PET_ISOLATE", "pid"}}).isolate_pids == false);
+}
+
+TEST_CASE("command line: a bare IPv6 endpoint is refused, the bracket form suggested") {
+  CHECK(error({"--rdzv-endpoint=::1", "x"}) ==
+        "--rdzv-endpoint ::1 can be read in two ways; an IPv6 address goes in brackets: "
+        "[::1]:PORT");
 }
 
 TEST_CASE("command line: PET_ variables are defaults, the command line wins") {
