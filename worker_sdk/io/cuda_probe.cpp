@@ -105,7 +105,7 @@ VisibleDevices probe() {
     if (!host.reason.empty()) return {0, host.reason};
   }
   const char* variable = std::getenv("CUDA_VISIBLE_DEVICES");
-  const VisibleDevices visible = count_visible_devices(
+  VisibleDevices visible = count_visible_devices(
       variable == nullptr ? std::nullopt : std::optional<std::string_view>(variable), host.uuids);
   if (visible.count > 0 && driver() == nullptr) {
     return {0,

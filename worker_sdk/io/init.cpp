@@ -23,7 +23,7 @@ std::string group_name(int made, const std::string& attempt) {
 
 }  // namespace
 
-ProcessGroup init_process_group(InitOptions options) {
+ProcessGroup init_process_group(const InitOptions& options) {
   static std::atomic<int> made{0};
   const sdk::Environment environment = sdk::copy_environment();
   sdk::Settings settings = sdk::read_settings(environment);

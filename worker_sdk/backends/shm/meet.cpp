@@ -82,7 +82,8 @@ SharedGroup join_group(const Place& place, std::shared_ptr<ControlPageView> agen
 }  // namespace
 
 std::optional<SharedGroup> meet(KeyValueClient& store, const std::string& prefix,
-                                const Place& place, std::shared_ptr<ControlPageView> agents_page,
+                                const Place& place,
+                                const std::shared_ptr<ControlPageView>& agents_page,
                                 Milliseconds timeout, std::string& why) {
   const Deadline deadline(timeout);
   const Peer& self = place.peers[static_cast<std::size_t>(place.position)];

@@ -36,7 +36,7 @@ struct SharedGroup {
 // what the store throws.
 [[nodiscard]] std::optional<SharedGroup> meet(KeyValueClient& store, const std::string& prefix,
                                               const Place& place,
-                                              std::shared_ptr<ControlPageView> agents_page,
+                                              const std::shared_ptr<ControlPageView>& agents_page,
                                               Milliseconds timeout, std::string& why);
 
 }  // namespace ddp::sdk::shm

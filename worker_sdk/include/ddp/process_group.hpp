@@ -103,7 +103,7 @@ class DDP_API ProcessGroup {
   void broadcast_bytes(void* data, std::size_t count, DataType type, int root);
 
  private:
-  friend DDP_API ProcessGroup init_process_group(InitOptions options);
+  friend DDP_API ProcessGroup init_process_group(const InitOptions& options);
   explicit ProcessGroup(std::unique_ptr<sdk::GroupState> state);
   sdk::GroupState& state() const;
 
@@ -122,7 +122,7 @@ class DDP_API ProcessGroup {
 // died meanwhile, Mismatch if ranks ask for different backends.
 //
 // Thread safety: one call at a time in a process.
-DDP_API ProcessGroup init_process_group(InitOptions options = {});
+DDP_API ProcessGroup init_process_group(const InitOptions& options = {});
 
 }  // namespace v1
 }  // namespace ddp
