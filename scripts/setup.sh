@@ -6,6 +6,9 @@
 #   scripts/setup.sh --tests    … and to run the tests (PyTorch among them: 300 MB)
 #   scripts/setup.sh --dev      … and to work on it: clang, clang-tidy, clang-format, libFuzzer, ccache
 #   scripts/setup.sh --peers    … and the launchers that the benchmarks compare with
+#   scripts/setup.sh --torch2   … and a current PyTorch 2 in .venv-torch2, for the tests and benchmarks that look for it:
+#                               3 GB to fetch and 5.5 GB on disk, CUDA's libraries included, without which PyPI's
+#                               PyTorch can't be imported. Removing the folder takes all of it away again.
 #
 # As root it installs; else with sudo, if that asks for no password; else it prints the command for you to run.
 source "$(dirname "$0")/common.sh"
@@ -18,6 +21,8 @@ readonly TEST_NEEDS='catch2 librapidcheck-dev python3 python3-torch !ip:iproute2
 readonly DEV_NEEDS='!clang++:clang !clang-tidy:clang-tidy !clang-format:clang-format !ccache:ccache !git:git
   libclang-rt-14-dev|libclang-rt-18-dev|libclang-rt-19-dev'
 readonly PEER_NEEDS='openmpi-bin libopenmpi-dev mpich parallel python3 python3-torch'
+readonly TORCH2_NEEDS='python3 python3-venv'
+readonly TORCH2=.venv-torch2 TORCH2_DISK_MB=7000
 
 groups=(build)
 for option in "$@"; do
@@ -25,8 +30,9 @@ for option in "$@"; do
     --tests) groups+=(test) ;;
     --dev) groups+=(test dev) ;;
     --peers) groups+=(peer) ;;
+    --torch2) groups+=(torch2) ;;
     -h | --help) show_help ;;
-    *) die "setup.sh: unknown option $option (--tests, --dev, --peers)" ;;
+    *) die "setup.sh: unknown option $option (--tests, --dev, --peers, --torch2)" ;;
   esac
 done
 
@@ -61,6 +67,7 @@ needs_of() {
     test) echo "$TEST_NEEDS" ;;
     dev) echo "$DEV_NEEDS" ;;
     peer) echo "$PEER_NEEDS" ;;
+    torch2) echo "$TORCH2_NEEDS" ;;
   esac
 }
 
@@ -136,10 +143,37 @@ check_versions() {
   say "compiler $compiler $version, cmake $cmake_version"
 }
 
+# A folder of its own, so that the system's PyTorch stays as it is. An unfinished one is begun again.
+install_torch2() {
+  local python=/usr/bin/python3 version log free
+  if version=$("$TORCH2/bin/python" -c 'import numpy, torch; print(torch.__version__)' 2>/dev/null); then
+    say "torch2: $TORCH2 has PyTorch $version"
+    return
+  fi
+  [[ -x $python ]] || python=python3
+  free=$(df --output=avail -m . | awk 'NR == 2 {print $1}')
+  ((free >= TORCH2_DISK_MB)) || die "setup.sh: $TORCH2 needs $TORCH2_DISK_MB MB, and only $free MB are free here"
+  say "torch2: fetching PyTorch 2 into $TORCH2: 3 GB, some minutes"
+  rm -rf "$TORCH2"
+  "$python" -m venv "$TORCH2" || die "setup.sh: $python cannot make a virtual environment (is python3-venv there?)"
+  log=$(mktemp)
+  if ! "$TORCH2/bin/python" -m pip install -q --no-cache-dir --progress-bar off 'torch>=2,<3' numpy >"$log" 2>&1 ||
+    ! "$TORCH2/bin/python" -c 'import torch, numpy' >>"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    die "setup.sh: pip could not install PyTorch 2 into $TORCH2 (its own words are above)"
+  fi
+  rm -f "$log"
+  say "torch2: $TORCH2 takes $(du -sm "$TORCH2" | cut -f 1) MB"
+}
+
+wants_torch2() { [[ " ${groups[*]} " == *' torch2 '* ]]; }
+
 if ! have apt-get || ! have dpkg-query; then
   say "no Debian or Ubuntu: nothing is installed. What is needed: ${BUILD_NEEDS//!/}"
   have cmake || die "setup.sh: no cmake in PATH"
   check_versions
+  if wants_torch2; then install_torch2; fi
   exit 0
 fi
 
@@ -158,3 +192,4 @@ if ((${#missing[@]})); then
   install "${missing[@]}"
 fi
 check_versions
+if wants_torch2; then install_torch2; fi

@@ -1,29 +1,28 @@
 #!/usr/bin/env python3
-"""Drives `ddprendezvous` with PyTorch's own TCPStore client.
+"""Drives `ddprendezvous` with PyTorch's own TCPStore client, that of each PyTorch found.
 
     torch_store_client.py PATH_OF_DDPRENDEZVOUS
 
-Exits with 77 (skipped) where no PyTorch can be imported.
+Exits with 77 (skipped) where there is no PyTorch.
 """
 import datetime
 import os
+import subprocess
 import sys
 import threading
 
-from store_daemon import store_daemon
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from store_daemon import store_daemon  # noqa: E402
+from torch_pythons import torch_pythons_or_skip  # noqa: E402
 
-SYSTEM_PYTHON = "/usr/bin/python3"  # where a distribution's python3-torch can be imported
-SKIPPED = 77
+if len(sys.argv) == 2:  # as ctest calls it: once more with each PyTorch
+    codes = [subprocess.run([python.path, __file__, sys.argv[1], "here"], check=False).returncode
+             for python in torch_pythons_or_skip()]
+    sys.exit(1 if any(codes) else 0)
 
-try:
-    import torch
-    from torch.distributed import PrefixStore, TCPStore
-except ImportError as error:
-    if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and \
-            os.path.exists(SYSTEM_PYTHON):
-        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
-    print("skipped: no PyTorch (%s); install python3-torch" % error)
-    sys.exit(SKIPPED)
+import torch  # noqa: E402
+from torch.distributed import PrefixStore, TCPStore  # noqa: E402
 
 VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 
