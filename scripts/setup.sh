@@ -6,8 +6,8 @@
 #   scripts/setup.sh --tests    … and to run the tests (PyTorch among them: 300 MB)
 #   scripts/setup.sh --dev      … and to work on it: clang, clang-tidy, clang-format, libFuzzer, ccache
 #   scripts/setup.sh --peers    … and the launchers that the benchmarks compare with
-#   scripts/setup.sh --torch2   … and a current PyTorch 2 in .venv-torch2, for the tests and benchmarks that look for it:
-#                               3 GB to fetch and 5.5 GB on disk, CUDA's libraries included, without which PyPI's
+#   scripts/setup.sh --torch2   … and a current PyTorch 2 in .venv-torch2, for the tests and benchmarks that look for
+#                               it: 3 GB to fetch and 5.5 GB on disk, CUDA's libraries included, without which PyPI's
 #                               PyTorch can't be imported. Removing the folder takes all of it away again.
 #
 # As root it installs; else with sudo, if that asks for no password; else it prints the command for you to run.

@@ -10,7 +10,7 @@ import sys
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 PLACES = [("/usr/bin/python3", "python3-torch"),
-          (os.path.join(ROOT, ".venv-torch2", "bin", "python"), "PyTorch 2 in .venv-torch2 (scripts/setup.sh --torch2)")]
+          (os.path.join(ROOT, ".venv-torch2", "bin", "python"), "PyTorch 2 of scripts/setup.sh --torch2")]
 # Asks for the version without an import, which takes seconds.
 ASK = "import importlib.metadata as m; print(m.version('torch'))"
 SKIPPED = 77
