@@ -22,6 +22,7 @@ struct DaemonConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 29400;
   std::string port_file;
+  std::string legacy_store = "2.0";
   bool plain_store = false;
   bool insecure = false;
 };
@@ -65,6 +66,7 @@ int serve(const DaemonConfig& config) {
   WorkerStoreOptions options;
   options.address = address.value().to_string();
   options.port = Port{config.port};
+  options.legacy = config.legacy_store == "2.1" ? StoreDialect::b : StoreDialect::a;
   auto store = WorkerStore::open(context, options);
   if (!store) return refuse(exit_code::kLauncherFailed, store.error().message);
   const Port port = store.value()->endpoint().port;
@@ -93,6 +95,10 @@ int main(int argc, char** argv) {
   app.add_option("--port", config.port, "Port to listen on, 0 for a free one")
       ->capture_default_str();
   app.add_option("--port-file", config.port_file, "Write the port to this file once it is open");
+  app.add_option("--legacy-store", config.legacy_store,
+                 "What clients of old PyTorch speak: 2.0 (1.x and 2.0) or 2.1")
+      ->check(CLI::IsMember({"2.0", "2.1"}))
+      ->capture_default_str();
   app.add_flag("--plain-store", config.plain_store,
                "Serve the plain TCPStore (the only service so far, on with or without this)");
   app.add_flag("--insecure", config.insecure, "Allow an address that other hosts can reach");

@@ -65,6 +65,7 @@ void Coordination::listen_for_all() {
 
   WorkerStoreOptions options;
   options.port = endpoint.port;
+  options.legacy = config_.legacy_store;
   options.agent_acceptor = [host = host_.get()](boost::asio::ip::tcp::socket socket,
                                                 std::string already_read) {
     host->accept(std::move(socket), std::move(already_read));
@@ -111,6 +112,7 @@ Result<Endpoint> Coordination::open_store() {
     WorkerStoreOptions options;
     options.address = config_.master_addr;
     options.port = config_.master_port.value_or(Port{0});
+    options.legacy = config_.legacy_store;
     auto store = WorkerStore::open(context_, options);
     if (!store) return store.error();
     store_ = std::move(store).value();

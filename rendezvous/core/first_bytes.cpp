@@ -27,9 +27,9 @@ Protocol recognise_protocol(std::string_view bytes) {
     // A legacy SET begins with 00 too, but is at least nine bytes long: waiting for five is safe.
     const Protocol c = match(bytes, kTcpstoreC, Protocol::tcpstore_c);
     if (c != Protocol::unknown) return c;
-    return bytes.size() < kTcpstoreC.size() ? Protocol::undecided : Protocol::tcpstore_a;
+    return bytes.size() < kTcpstoreC.size() ? Protocol::undecided : Protocol::tcpstore_legacy;
   }
-  if (first <= kLastLegacyCode) return Protocol::tcpstore_a;
+  if (first <= kLastLegacyCode) return Protocol::tcpstore_legacy;
   for (const auto& [magic, protocol] :
        {std::pair{kAgentMagic, Protocol::agent}, std::pair{kHttp, Protocol::http},
         std::pair{kTls, Protocol::tls}}) {

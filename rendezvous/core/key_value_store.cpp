@@ -1,8 +1,7 @@
 #include "rendezvous/core/key_value_store.h"
 
-#include <charconv>
-#include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "rendezvous/core/result.h"
@@ -12,38 +11,45 @@ namespace {
 
 constexpr StoreSessionId kNobody{std::numeric_limits<std::uint64_t>::max()};
 
-bool is_notice(std::string_view key) {
-  return key.substr(0, kNoticePrefix.size()) == kNoticePrefix;
-}
-
-// As C++ stoll: white space and a sign may lead, what follows the digits is ignored. Nothing where
-// stoll would throw.
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\n\v\f\r");
-  if (begin == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(begin);
-  if (text.front() == '+') {
-    text.remove_prefix(1);
-    if (!text.empty() && text.front() == '-') return std::nullopt;
-  }
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return std::nullopt;
-  return number;
-}
-
 // Wraps around, as the sum of PyTorch's server does.
 std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+bool writes(const StoreRequest& request) {
+  switch (request.code) {
+    case StoreCode::set:
+    case StoreCode::compare_set:
+    case StoreCode::add:
+    case StoreCode::append:
+    case StoreCode::delete_key:
+    case StoreCode::queue_push:
+    case StoreCode::queue_pop:
+    case StoreCode::barrier:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
 
 SessionFate KeyValueStore::handle(Asker asker, const StoreRequest& request, StoreOutput& out) {
   asker_ = asker.session;
-  // A client of dialect A says nothing when its WAIT times out. It is synchronous, so a new request
+  // A legacy client says nothing when its WAIT times out. It is synchronous, so a new request
   // proves that it has given up; a late reply to the WAIT would shift all that follow.
-  if (asker.dialect == StoreDialect::a && !waits_.empty()) forget(asker.session);
+  if (asker.dialect != StoreDialect::c && !waits_.empty()) waits_.cancel(asker.session);
+  if (!queues_.nothing_promised()) {
+    const bool pops = request.code == StoreCode::queue_pop;
+    const auto unseen = queues_.settle(asker.session, pops ? &request.key : nullptr);
+    if (unseen) wake_one(*unseen, out);
+  }
+  if (writes(request) && is_notice(request.key)) return SessionFate::close;
+  return answer(asker.dialect, request, out);
+}
+
+SessionFate KeyValueStore::answer(StoreDialect dialect, const StoreRequest& request,
+                                  StoreOutput& out) {
   switch (request.code) {
     case StoreCode::validate:
       return SessionFate::keep;
@@ -52,277 +58,164 @@ SessionFate KeyValueStore::handle(Asker asker, const StoreRequest& request, Stor
     case StoreCode::compare_set:
       return compare_set(request, out);
     case StoreCode::get:
-      return get(asker.dialect, request, out);
+      return get(dialect, request.key, out);
     case StoreCode::add:
       return add(request, out);
     case StoreCode::check:
-      append_byte(out.reply, all_set(request.list) ? StoreReply::ready : StoreReply::not_ready);
+      append_byte(out.reply, all_exist(request.list) ? StoreReply::ready : StoreReply::not_ready);
       return SessionFate::keep;
     case StoreCode::wait:
-      return wait(request, out);
+      return wait(request.list, out);
     case StoreCode::get_num_keys:
-      append_i64(out.reply, static_cast<std::int64_t>(keys_));
+      append_u64(out.reply, listed_.size());
       return SessionFate::keep;
     case StoreCode::delete_key:
-      return delete_key(request, out);
+      return delete_key(request.key, out);
     case StoreCode::append:
       return append(request, out);
     case StoreCode::multi_get:
-      return multi_get(request, out);
+      return multi_get(dialect, request.list, out);
     case StoreCode::multi_set:
       return multi_set(request, out);
     case StoreCode::cancel_wait:
-      forget(asker.session);
+      waits_.cancel(asker_);
       append_byte(out.reply, StoreReply::wait_cancelled);
       return SessionFate::keep;
     case StoreCode::ping:
       append_u32(out.reply, static_cast<std::uint32_t>(request.number));
       return SessionFate::keep;
+    case StoreCode::queue_push:
+      return push(request, out);
+    case StoreCode::queue_pop:
+      return pop(request.key, out);
+    case StoreCode::queue_len:
+      append_u64(out.reply, queues_.size(request.key));
+      return SessionFate::keep;
+    case StoreCode::list_keys:
+      return list_keys(out);
+    case StoreCode::barrier:
+      return barrier(request, out);
+    case StoreCode::watch_key:
+      return watch(request.key, out);
   }
   return SessionFate::close;
 }
 
-void KeyValueStore::forget(StoreSessionId session) {
-  const auto found = waits_.find(session.value);
-  if (found == waits_.end()) return;
-  for (const Registration& registration : found->second.registrations) {
-    bytes_ -= kWaitCost;
-    if (registration.met) continue;
-    registration.entry->second.waiters.erase(registration.place);
-    drop_if_unused(*registration.entry);
-  }
-  waits_.erase(found);
+void KeyValueStore::forget(StoreSessionId session, StoreOutput& out) {
+  asker_ = kNobody;
+  waits_.cancel(session);
+  watches_.forget(session);
+  if (queues_.nothing_promised()) return;
+  if (const auto unseen = queues_.settle(session, nullptr)) wake_one(*unseen, out);
 }
 
-void KeyValueStore::set_notice(std::string_view key, std::string_view value,
-                               std::vector<StoreSessionId>& woken) {
+void KeyValueStore::set_notice(std::string_view key, std::string_view value, StoreOutput& out) {
   DDP_ASSERT(is_notice(key));
   asker_ = kNobody;
-  StoreOutput out;
-  put(entry_of(key), value, out);
-  woken.insert(woken.end(), out.woken.begin(), out.woken.end());
+  put(key, value, out);
 }
 
 bool KeyValueStore::charge(std::size_t bytes) {
-  if (bytes > limits_.total || bytes_ > limits_.total - bytes) return false;
-  bytes_ += bytes;
+  if (!budget_.has_room(bytes)) return false;
+  budget_.charge(bytes);
   return true;
 }
 
-void KeyValueStore::release(std::size_t bytes) {
-  bytes_ -= bytes;
-}
-
-SessionFate KeyValueStore::set(const StoreRequest& request, StoreOutput& out) {
-  if (is_notice(request.key) || !has_room(request.key, request.value.size())) {
-    return SessionFate::close;
-  }
-  put(entry_of(request.key), request.value, out);
-  return SessionFate::keep;
-}
-
-SessionFate KeyValueStore::append(const StoreRequest& request, StoreOutput& out) {
-  if (is_notice(request.key)) return SessionFate::close;
-  const std::string* old = find(request.key);
-  const std::size_t old_size = old == nullptr ? 0 : old->size();
-  const std::size_t size = old_size + request.value.size();
-  if (size > limits_.value || !has_room(request.key, size)) return SessionFate::close;
-  Entry& entry = entry_of(request.key);
-  if (!entry.second.value) {
-    put(entry, request.value, out);
-    return SessionFate::keep;
-  }
-  entry.second.value->append(request.value);
-  bytes_ += request.value.size();
-  return SessionFate::keep;
-}
-
-SessionFate KeyValueStore::compare_set(const StoreRequest& request, StoreOutput& out) {
-  if (is_notice(request.key)) return SessionFate::close;
-  const std::string* old = find(request.key);
-  const bool store = old == nullptr ? request.value.empty() : *old == request.value;
-  if (!store) {
-    // For an absent key PyTorch's servers return the expectation, and its clients rely on that.
-    append_bytes(out.reply, old == nullptr ? request.value : std::string_view{*old});
-    return SessionFate::keep;
-  }
-  if (!has_room(request.key, request.desired.size())) return SessionFate::close;
-  put(entry_of(request.key), request.desired, out);
-  append_bytes(out.reply, request.desired);
-  return SessionFate::keep;
-}
-
-SessionFate KeyValueStore::get(StoreDialect dialect, const StoreRequest& request,
-                               StoreOutput& out) const {
-  const std::string* value = find(request.key);
-  if (value == nullptr && dialect == StoreDialect::a) return SessionFate::close;
-  append_bytes(out.reply, value == nullptr ? std::string_view{} : std::string_view{*value});
-  return SessionFate::keep;
-}
-
-SessionFate KeyValueStore::multi_get(const StoreRequest& request, StoreOutput& out) const {
-  // Measured before it is made: a short request can ask for more than all memory.
-  std::size_t size = 0;
-  for (const std::string_view key : request.list) {
-    const std::string* value = find(key);
-    size += sizeof(std::uint64_t) + (value == nullptr ? 0 : value->size());
-    if (size > limits_.unsent) return SessionFate::close;
-  }
-  for (const std::string_view key : request.list) {
-    const std::string* value = find(key);
-    append_bytes(out.reply, value == nullptr ? std::string_view{} : std::string_view{*value});
-  }
-  return SessionFate::keep;
-}
-
-SessionFate KeyValueStore::multi_set(const StoreRequest& request, StoreOutput& out) {
-  // All is checked before anything is stored: never in part.
-  std::size_t more = 0;
-  for (auto at = request.list.begin(); at != request.list.end();) {
-    const std::string_view key = *at++;
-    const std::string_view value = *at++;
-    if (is_notice(key)) return SessionFate::close;
-    const std::string* old = find(key);
-    if (old == nullptr) more += key.size() + kEntryCost;
-    if (old == nullptr || value.size() > old->size()) {
-      more += value.size() - (old == nullptr ? 0 : old->size());
-    }
-  }
-  if (bytes_ + more > limits_.total) return SessionFate::close;
-  for (auto at = request.list.begin(); at != request.list.end();) {
-    const std::string_view key = *at++;
-    const std::string_view value = *at++;
-    put(entry_of(key), value, out);
-  }
-  return SessionFate::keep;
-}
-
-SessionFate KeyValueStore::add(const StoreRequest& request, StoreOutput& out) {
-  if (is_notice(request.key)) return SessionFate::close;
-  std::int64_t sum = request.number;
-  if (const std::string* old = find(request.key)) {
-    const auto number = parse_number(*old);
-    if (!number) return SessionFate::close;
-    sum = wrapping_sum(*number, sum);
-  }
-  char text[24];
-  const auto end = std::to_chars(std::begin(text), std::end(text), sum).ptr;
-  const std::string_view value{text, static_cast<std::size_t>(end - text)};
-  if (!has_room(request.key, value.size())) return SessionFate::close;
-  put(entry_of(request.key), value, out);
-  append_i64(out.reply, sum);
-  return SessionFate::keep;
-}
-
-SessionFate KeyValueStore::delete_key(const StoreRequest& request, StoreOutput& out) {
-  if (is_notice(request.key)) return SessionFate::close;
-  const auto found = slots_.find(request.key);
-  const bool existed = found != slots_.end() && found->second.value.has_value();
-  if (existed) {
-    bytes_ -= found->second.value->size();
-    --keys_;
-    found->second.value.reset();
-    drop_if_unused(*found);
-  }
-  append_i64(out.reply, existed ? 1 : 0);
-  return SessionFate::keep;
-}
-
-SessionFate KeyValueStore::wait(const StoreRequest& request, StoreOutput& out) {
-  forget(asker_);  // a second WAIT replaces the first
-  std::size_t missing = 0;
-  std::size_t cost = 0;
-  for (const std::string_view key : request.list) {
-    if (find(key) != nullptr) continue;
-    ++missing;
-    cost += key.size() + kEntryCost + kWaitCost;
-  }
-  if (missing == 0) {
-    append_byte(out.reply, StoreReply::stop_waiting);
-    return SessionFate::keep;
-  }
-  if (bytes_ + cost > limits_.total) return SessionFate::close;
-  Wait& wait = waits_[asker_.value];
-  wait.missing = missing;
-  wait.registrations.reserve(missing);
-  for (const std::string_view key : request.list) {
-    if (find(key) != nullptr) continue;
-    Entry& entry = entry_of(key);
-    Waiters& waiters = entry.second.waiters;
-    // A key that is named twice is registered twice and met twice at once: still one reply.
-    waiters.push_back({asker_, wait.registrations.size()});
-    wait.registrations.push_back({&entry, std::prev(waiters.end())});
-    bytes_ += kWaitCost;
-  }
-  return SessionFate::keep;
+void KeyValueStore::wake_one(std::string_view queue, StoreOutput& out) {
+  if (waits_.empty()) return;
+  const auto woken = waits_.pushed(queue);
+  if (!woken) return;
+  queues_.promise(*woken, queue);
+  wake({&*woken, 1}, out);
 }
 
 const std::string* KeyValueStore::find(std::string_view key) const {
   const auto found = slots_.find(key);
-  return found == slots_.end() || !found->second.value ? nullptr : &*found->second.value;
+  return found == slots_.end() ? nullptr : &found->second.value;
 }
 
-bool KeyValueStore::all_set(const StringList& keys) const {
-  for (const std::string_view key : keys) {
-    if (find(key) == nullptr) return false;
+bool KeyValueStore::exists(std::string_view name) const {
+  return slots_.contains(name) || queues_.size(name) > 0;
+}
+
+bool KeyValueStore::all_exist(const StringList& names) const {
+  for (const std::string_view name : names) {
+    if (!exists(name)) return false;
   }
   return true;
 }
 
-bool KeyValueStore::has_room(std::string_view key, std::size_t value_size) const {
-  std::size_t after = bytes_ + value_size;
+bool KeyValueStore::sum_at(std::string_view key, std::int64_t difference, std::int64_t& sum) const {
+  sum = difference;
+  const std::string* old = find(key);
+  if (old == nullptr) return true;
+  const auto number = parse_decimal(*old);
+  if (number) sum = wrapping_sum(*number, difference);
+  return number.has_value();
+}
+
+bool KeyValueStore::has_room(std::string_view key, std::size_t value_size,
+                             std::size_t beside) const {
+  const std::string* old = find(key);
+  const std::size_t more = value_size + beside + (old == nullptr ? key.size() + kEntryCost : 0);
+  const std::size_t less = old == nullptr ? 0 : old->size();
+  return more <= less ? budget_.has_room(0) : budget_.has_room(more - less);
+}
+
+void KeyValueStore::put(std::string_view key, std::string_view value, StoreOutput& out) {
   const auto found = slots_.find(key);
-  if (found == slots_.end()) {
-    after += key.size() + kEntryCost;
-  } else if (found->second.value) {
-    after -= found->second.value->size();
-  }
-  return after <= limits_.total;
-}
-
-KeyValueStore::Entry& KeyValueStore::entry_of(std::string_view key) {
-  if (const auto found = slots_.find(key); found != slots_.end()) return *found;
-  bytes_ += key.size() + kEntryCost;
-  return *slots_.emplace(std::string{key}, Slot{}).first;
-}
-
-void KeyValueStore::put(Entry& entry, std::string_view value, StoreOutput& out) {
-  Slot& slot = entry.second;
-  if (slot.value) {
-    bytes_ -= slot.value->size();
+  if (found != slots_.end()) {
+    std::string& old = found->second.value;
+    tell_watchers(KeyEvent::updated, key, old, value, out);
+    budget_.release(old.size());
     // A string that shrinks in place keeps its memory, which nobody would count.
-    if (slot.value->capacity() / 2 > value.size() + kEntryCost) slot.value.emplace();
-    slot.value->assign(value);
+    if (old.capacity() / 2 > value.size() + kEntryCost) old = std::string{};
+    old.assign(value);
   } else {
-    slot.value.emplace(value);
-    if (!is_notice(entry.first)) ++keys_;
+    Entry& entry = *slots_.emplace(key, Slot{std::string{value}, listed_.size()}).first;
+    if (!is_notice(key)) listed_.push_back(&entry);
+    budget_.charge(key.size() + kEntryCost);
+    tell_watchers(KeyEvent::created, key, {}, value, out);
   }
-  bytes_ += value.size();
-  if (!slot.waiters.empty()) wake(entry, out);
+  budget_.charge(value.size());
+  value_changed(key, value, out);
 }
 
-void KeyValueStore::wake(Entry& entry, StoreOutput& out) {
-  const Waiters waiters = std::exchange(entry.second.waiters, {});
-  for (const Waiter& waiter : waiters) {
-    const auto found = waits_.find(waiter.session.value);
-    DDP_ASSERT(found != waits_.end());
-    Wait& wait = found->second;
-    wait.registrations[waiter.registration].met = true;
-    if (--wait.missing > 0) continue;
-    bytes_ -= kWaitCost * wait.registrations.size();
-    waits_.erase(found);
-    if (waiter.session == asker_) {
+void KeyValueStore::value_changed(std::string_view key, std::string_view value, StoreOutput& out) {
+  if (waits_.empty()) return;
+  std::vector<StoreSessionId> woken;
+  waits_.value_set(key, value, woken);
+  wake(woken, out);
+}
+
+void KeyValueStore::wake(std::span<const StoreSessionId> sessions, StoreOutput& out) const {
+  for (const StoreSessionId session : sessions) {
+    if (session == asker_) {
       append_byte(out.reply, StoreReply::stop_waiting);
     } else {
-      out.woken.push_back(waiter.session);
+      out.woken.push_back(session);
     }
   }
 }
 
-void KeyValueStore::drop_if_unused(Entry& entry) {
-  if (entry.second.value || !entry.second.waiters.empty()) return;
-  bytes_ -= entry.first.size() + kEntryCost;
-  slots_.erase(slots_.find(entry.first));
+void KeyValueStore::tell_watchers(KeyEvent event, std::string_view key, std::string_view before,
+                                  std::string_view after, StoreOutput& out) const {
+  if (watches_.empty()) return;
+  const auto* watchers = watches_.watchers(key);
+  if (watchers == nullptr) return;
+  StoreNews news;
+  append_byte(news.bytes, event);
+  append_bytes(news.bytes, key);
+  append_bytes(news.bytes, before);
+  append_bytes(news.bytes, after);
+  for (const StoreSessionId session : *watchers) {
+    if (session == asker_) {
+      out.reply.append(news.bytes);
+    } else {
+      news.to.push_back(session);
+    }
+  }
+  if (!news.to.empty()) out.news.push_back(std::move(news));
 }
 
 }  // namespace ddp::rendezvous

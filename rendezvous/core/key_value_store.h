@@ -1,33 +1,44 @@
-// The worker store as a machine: a session's request goes in; its reply, and who is woken, come
-// out.
+// The worker store as a machine: a session's request goes in; its reply, and what others are sent,
+// come out.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "rendezvous/core/membership.h"
+#include "rendezvous/core/store_basics.h"
+#include "rendezvous/core/store_queues.h"
+#include "rendezvous/core/store_waits.h"
+#include "rendezvous/core/store_watches.h"
 #include "rendezvous/core/tcpstore_wire.h"
 
 namespace ddp::rendezvous {
 
-using StoreSessionId = Strong<struct StoreSessionTag, std::uint64_t>;
-
-// Keys of the agent's notices begin so. Found by GET, WAIT, CHECK and MULTI_GET, not counted, and
-// closed to writers.
+// Keys of the agent's notices begin so. Found by GET, WAIT, CHECK, MULTI_GET and WATCH_KEY, not
+// counted, not listed, and closed to writers.
 inline constexpr std::string_view kNoticePrefix{"\0ddp/", 5};
 inline constexpr std::string_view kDeathNotice{"\0ddp/1/death", 12};
+
+[[nodiscard]] inline bool is_notice(std::string_view key) {
+  return key.substr(0, kNoticePrefix.size()) == kNoticePrefix;
+}
+
+// A change of a watched key, for the sessions that watch it.
+struct StoreNews {
+  std::string bytes;
+  std::vector<StoreSessionId> to;
+};
 
 // Belongs to the caller, who clears it; the store only appends.
 struct StoreOutput {
   std::string reply;                  // to the session that asked
-  std::vector<StoreSessionId> woken;  // other sessions whose WAIT is over: each is sent one byte 0
+  std::vector<StoreSessionId> woken;  // others whose WAIT or BARRIER is over: one byte 0 each
+  std::vector<StoreNews> news;
 };
 
 enum class SessionFate : std::uint8_t {
@@ -38,7 +49,7 @@ enum class SessionFate : std::uint8_t {
 // Passive. Nothing happens here unless a session asks or leaves; waiting costs nothing.
 class KeyValueStore {
  public:
-  explicit KeyValueStore(const StoreLimits& limits) : limits_(limits) {}
+  explicit KeyValueStore(const StoreLimits& limits) : limits_(limits), budget_(limits.total) {}
   KeyValueStore(const KeyValueStore&) = delete;
   KeyValueStore& operator=(const KeyValueStore&) = delete;
 
@@ -49,77 +60,72 @@ class KeyValueStore {
   // Requests of one session must come in their order. A request is carried out whole or not at all.
   [[nodiscard]] SessionFate handle(Asker asker, const StoreRequest& request, StoreOutput& out);
 
-  // The session has gone: drops what it waits for. Its keys stay.
-  void forget(StoreSessionId session);
+  // The session has gone: drops what it waits for and watches. Its keys stay. If it was woken for a
+  // value in a queue and has not fetched it, the next in line is woken.
+  void forget(StoreSessionId session, StoreOutput& out);
 
   // `key` begins with kNoticePrefix.
-  void set_notice(std::string_view key, std::string_view value, std::vector<StoreSessionId>& woken);
+  void set_notice(std::string_view key, std::string_view value, StoreOutput& out);
 
   // What sessions hold in buffers counts towards the limit of the whole, too. False: no room, and
   // nothing is charged.
   [[nodiscard]] bool charge(std::size_t bytes);
-  void release(std::size_t bytes);
+  void release(std::size_t bytes) { budget_.release(bytes); }
 
-  [[nodiscard]] std::size_t number_of_keys() const { return keys_; }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }  // as the limit counts them
+  [[nodiscard]] std::size_t number_of_keys() const { return listed_.size(); }
+  [[nodiscard]] std::size_t bytes() const { return budget_.used(); }  // as the limit counts them
 
-  // What an entry costs beside its key and value, and a key that one session waits for.
+  // What a key costs beside its bytes and its value's.
   static constexpr std::size_t kEntryCost = 128;
-  static constexpr std::size_t kWaitCost = 64;
 
  private:
-  struct Waiter {
-    StoreSessionId session;
-    std::size_t registration;  // index into Wait::registrations
-  };
-  using Waiters = std::list<Waiter>;  // first come, first woken
   struct Slot {
-    std::optional<std::string> value;  // absent: the key is only waited for
-    Waiters waiters;
-  };
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view key) const {
-      return std::hash<std::string_view>{}(key);
-    }
+    std::string value;
+    std::size_t place = 0;  // in listed_
   };
   // Never iterated. References to elements stay valid until they are erased.
-  using Slots = std::unordered_map<std::string, Slot, Hash, std::equal_to<>>;
+  using Slots = std::unordered_map<std::string, Slot, StringHash, std::equal_to<>>;
   using Entry = Slots::value_type;
-  struct Registration {
-    Entry* entry;
-    Waiters::iterator place;
-    bool met = false;
-  };
-  struct Wait {
-    std::size_t missing = 0;
-    std::vector<Registration> registrations;
-  };
 
+  SessionFate answer(StoreDialect dialect, const StoreRequest& request, StoreOutput& out);
   SessionFate set(const StoreRequest& request, StoreOutput& out);
   SessionFate append(const StoreRequest& request, StoreOutput& out);
   SessionFate compare_set(const StoreRequest& request, StoreOutput& out);
-  SessionFate get(StoreDialect dialect, const StoreRequest& request, StoreOutput& out) const;
-  SessionFate multi_get(const StoreRequest& request, StoreOutput& out) const;
+  SessionFate get(StoreDialect dialect, std::string_view key, StoreOutput& out) const;
+  SessionFate multi_get(StoreDialect dialect, const StringList& keys, StoreOutput& out) const;
   SessionFate multi_set(const StoreRequest& request, StoreOutput& out);
   SessionFate add(const StoreRequest& request, StoreOutput& out);
-  SessionFate delete_key(const StoreRequest& request, StoreOutput& out);
-  SessionFate wait(const StoreRequest& request, StoreOutput& out);
+  SessionFate delete_key(std::string_view key, StoreOutput& out);
+  SessionFate list_keys(StoreOutput& out) const;
+  SessionFate wait(const StringList& names, StoreOutput& out);
+  SessionFate barrier(const StoreRequest& request, StoreOutput& out);
+  SessionFate watch(std::string_view key, StoreOutput& out);
+  SessionFate push(const StoreRequest& request, StoreOutput& out);
+  SessionFate pop(std::string_view name, StoreOutput& out);
 
   [[nodiscard]] const std::string* find(std::string_view key) const;
-  [[nodiscard]] bool all_set(const StringList& keys) const;
-  [[nodiscard]] bool has_room(std::string_view key, std::size_t value_size) const;
-  Entry& entry_of(std::string_view key);
-  void put(Entry& entry, std::string_view value, StoreOutput& out);
-  void wake(Entry& entry, StoreOutput& out);
-  void drop_if_unused(Entry& entry);
+  [[nodiscard]] bool all_exist(const StringList& names) const;  // as keys or as queues
+  [[nodiscard]] bool exists(std::string_view name) const;
+  // What is at `key`, a number, and `difference` more; false: it is no number.
+  [[nodiscard]] bool sum_at(std::string_view key, std::int64_t difference, std::int64_t& sum) const;
+  // For a value of that size at `key` and `beside` bytes more.
+  [[nodiscard]] bool has_room(std::string_view key, std::size_t value_size,
+                              std::size_t beside = 0) const;
+  void put(std::string_view key, std::string_view value, StoreOutput& out);
+  void value_changed(std::string_view key, std::string_view value, StoreOutput& out);
+  void tell_watchers(KeyEvent event, std::string_view key, std::string_view before,
+                     std::string_view after, StoreOutput& out) const;
+  void wake_one(std::string_view queue, StoreOutput& out);
+  void wake(std::span<const StoreSessionId> sessions, StoreOutput& out) const;
 
   StoreLimits limits_;
+  StoreBudget budget_;
   Slots slots_;
-  std::unordered_map<std::uint64_t, Wait> waits_;  // by session; never iterated
-  StoreSessionId asker_;                           // of the request being handled
-  std::size_t keys_ = 0;                           // that have a value, notices left out
-  std::size_t bytes_ = 0;
+  std::vector<Entry*> listed_;  // all but the notices
+  StoreQueues queues_{budget_};
+  StoreWaits waits_{budget_};
+  StoreWatches watches_{budget_};
+  StoreSessionId asker_;  // of the request being handled
 };
 
 }  // namespace ddp::rendezvous

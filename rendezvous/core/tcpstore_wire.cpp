@@ -16,47 +16,63 @@ constexpr std::size_t kLengthWidth = sizeof(std::uint64_t);
 struct Shape {
   StoreCode code;
   std::optional<std::uint8_t> a;
+  std::optional<std::uint8_t> b;
   std::optional<std::uint8_t> c;
   const char* fields;
+
+  [[nodiscard]] constexpr const std::optional<std::uint8_t>& in(StoreDialect dialect) const {
+    return dialect == StoreDialect::a ? a : dialect == StoreDialect::b ? b : c;
+  }
 };
 
-constexpr std::array<Shape, 14> kShapes{{
-    {StoreCode::validate, std::nullopt, 0, "M"},
-    {StoreCode::set, 0, 1, "KV"},
-    {StoreCode::compare_set, 1, 2, "KVV"},
-    {StoreCode::get, 2, 3, "K"},
-    {StoreCode::add, 3, 4, "KI"},
-    {StoreCode::check, 4, 5, "L"},
-    {StoreCode::wait, 5, 6, "L"},
-    {StoreCode::get_num_keys, 6, 7, ""},
-    {StoreCode::delete_key, 8, 8, "K"},
-    {StoreCode::append, std::nullopt, 9, "KV"},
-    {StoreCode::multi_get, std::nullopt, 10, "L"},
-    {StoreCode::multi_set, std::nullopt, 11, "P"},
-    {StoreCode::cancel_wait, std::nullopt, 12, ""},
-    {StoreCode::ping, std::nullopt, 13, "N"},
+constexpr auto kNone = std::nullopt;
+
+// In the order of StoreCode.
+constexpr std::array<Shape, 20> kShapes{{
+    {StoreCode::validate, kNone, kNone, 0, "M"},
+    {StoreCode::set, 0, 0, 1, "KV"},
+    {StoreCode::compare_set, 1, 1, 2, "KVV"},
+    {StoreCode::get, 2, 2, 3, "K"},
+    {StoreCode::add, 3, 3, 4, "KI"},
+    {StoreCode::check, 4, 4, 5, "L"},
+    {StoreCode::wait, 5, 5, 6, "L"},
+    {StoreCode::get_num_keys, 6, 6, 7, ""},
+    {StoreCode::delete_key, 8, 7, 8, "K"},
+    {StoreCode::append, kNone, 8, 9, "KV"},
+    {StoreCode::multi_get, kNone, 9, 10, "L"},
+    {StoreCode::multi_set, kNone, 10, 11, "P"},
+    {StoreCode::cancel_wait, kNone, 11, 12, ""},
+    {StoreCode::ping, kNone, kNone, 13, "N"},
+    {StoreCode::queue_push, kNone, kNone, 14, "KV"},
+    {StoreCode::queue_pop, kNone, kNone, 15, "K"},
+    {StoreCode::queue_len, kNone, kNone, 16, "K"},
+    {StoreCode::list_keys, kNone, kNone, 17, ""},
+    {StoreCode::barrier, kNone, kNone, 18, "KI"},
+    {StoreCode::watch_key, 7, kNone, kNone, "K"},
 }};
 
-constexpr std::size_t kCodes = 14;
+constexpr std::size_t kCodes = 19;
 using CodeTable = std::array<const Shape*, kCodes>;
 
 constexpr CodeTable table_of(StoreDialect dialect) {
   CodeTable table{};
   for (const Shape& shape : kShapes) {
-    const auto& code = dialect == StoreDialect::a ? shape.a : shape.c;
-    if (code) table[*code] = &shape;
+    if (const auto& code = shape.in(dialect)) table[*code] = &shape;
   }
   return table;
 }
 
-constexpr CodeTable kTableA = table_of(StoreDialect::a);
-constexpr CodeTable kTableC = table_of(StoreDialect::c);
+constexpr CodeTable kTables[] = {table_of(StoreDialect::a), table_of(StoreDialect::b),
+                                 table_of(StoreDialect::c)};
 
 const Shape* shape_of(StoreDialect dialect, char byte) {
   const auto code = static_cast<unsigned char>(byte);
-  if (code >= kCodes) return nullptr;
-  return dialect == StoreDialect::a ? kTableA[code] : kTableC[code];
+  return code < kCodes ? kTables[static_cast<std::size_t>(dialect)][code] : nullptr;
 }
+
+constexpr char kWatchOrDelete = 7;
+constexpr char kFirstOfB = 9;
+constexpr char kLastOfB = 11;
 
 template <typename Integer>
 Integer load(const char* at) {
@@ -73,8 +89,7 @@ void store(std::string& out, Integer value) {
 }
 
 void append_code(std::string& out, StoreDialect dialect, StoreCode code) {
-  const Shape& shape = kShapes[static_cast<std::size_t>(code)];
-  const auto& byte = dialect == StoreDialect::a ? shape.a : shape.c;
+  const auto& byte = kShapes[static_cast<std::size_t>(code)].in(dialect);
   DDP_ASSERT(byte.has_value());
   out.push_back(static_cast<char>(*byte));
 }
@@ -146,7 +161,13 @@ DecodeState StoreRequestDecoder::decode(std::string_view bytes) {
 
 DecodeState StoreRequestDecoder::begin(std::string_view bytes) {
   if (bytes.empty()) return DecodeState::need_more;
-  const Shape* shape = shape_of(dialect_, bytes.front());
+  const char code = bytes.front();
+  if (dialect_ == StoreDialect::a) {
+    const bool deletes = code == kWatchOrDelete && !only_watches_;
+    if (deletes || (code >= kFirstOfB && code <= kLastOfB)) dialect_ = StoreDialect::b;
+    if (code != kWatchOrDelete) only_watches_ = false;
+  }
+  const Shape* shape = shape_of(dialect_, code);
   if (shape == nullptr) return fail("unknown request");
   request_.code = shape->code;
   request_.number = 0;
@@ -311,6 +332,9 @@ void encode_cancel_wait(std::string& out) {
 
 void append_byte(std::string& out, StoreReply reply) {
   out.push_back(static_cast<char>(reply));
+}
+void append_byte(std::string& out, KeyEvent event) {
+  out.push_back(static_cast<char>(event));
 }
 void append_u32(std::string& out, std::uint32_t value) {
   store(out, value);

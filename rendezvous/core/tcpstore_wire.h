@@ -1,4 +1,4 @@
-// The bytes of PyTorch's TCPStore protocol, dialects A and C: a decoder of requests for servers,
+// The bytes of PyTorch's TCPStore protocol, all its dialects: a decoder of requests for servers,
 // encoders of requests for clients and of replies (PROTOCOL.md, "Worker store").
 #pragma once
 
@@ -41,6 +41,12 @@ enum class StoreCode : std::uint8_t {
   multi_set,
   cancel_wait,
   ping,
+  queue_push,
+  queue_pop,
+  queue_len,
+  list_keys,
+  barrier,
+  watch_key,  // dialect A only
 };
 
 // Strings that lie back to back in somebody else's buffer, each behind its length.
@@ -87,9 +93,9 @@ class StringList {
 struct StoreRequest {
   StoreCode code = StoreCode::validate;
   std::string_view key{};
-  std::string_view value{};    // SET, APPEND; COMPARE_SET: what is expected
+  std::string_view value{};    // SET, APPEND, QUEUE_PUSH; COMPARE_SET: what is expected
   std::string_view desired{};  // COMPARE_SET
-  std::int64_t number = 0;     // ADD: the difference; PING: the nonce
+  std::int64_t number = 0;     // ADD: the difference; PING: the nonce; BARRIER: how many must come
   StringList list{};  // CHECK, WAIT, MULTI_GET: keys; MULTI_SET: key, value, key, value, …
 };
 
@@ -97,6 +103,10 @@ enum class DecodeState : std::uint8_t { need_more, complete, malformed };
 
 // Passive: reads what it is given and remembers how far it has looked, so that a request that
 // arrives in a thousand pieces is still read once. Holds no bytes.
+//
+// Nothing in a legacy stream says whether it is A or B. One that is read as A shows itself to be B
+// by a code that A lacks, or by code 7 after another request: that is DELETE_KEY in B, and in A
+// WATCH_KEY, for which clients keep a connection of its own. It is read as B from there on.
 class StoreRequestDecoder {
  public:
   StoreRequestDecoder(StoreDialect dialect, const StoreLimits& limits)
@@ -107,6 +117,7 @@ class StoreRequestDecoder {
   // size() bytes later. After malformed: the connection is of no more use.
   [[nodiscard]] DecodeState decode(std::string_view bytes);
 
+  [[nodiscard]] StoreDialect dialect() const { return dialect_; }         // of the latest request
   [[nodiscard]] const StoreRequest& request() const { return request_; }  // after complete
   [[nodiscard]] std::size_t size() const { return position_; }            // after complete
   [[nodiscard]] const char* reason() const { return reason_; }            // after malformed
@@ -125,6 +136,7 @@ class StoreRequestDecoder {
   void publish(std::string_view bytes);
 
   StoreDialect dialect_;
+  bool only_watches_ = true;  // whatever came so far could be WATCH_KEY
   StoreLimits limits_;
   const char* field_ = nullptr;  // what is still expected of this request; null: its code
   std::size_t position_ = 0;     // everything in front of it is understood
@@ -160,18 +172,23 @@ void encode_delete_key(std::string& out, std::string_view key);
 void encode_get_num_keys(std::string& out);
 void encode_cancel_wait(std::string& out);
 
-// Any request in either dialect; one that the dialect lacks is a broken invariant.
+// Any request in any dialect; one that the dialect lacks is a broken invariant.
 void encode_request(std::string& out, StoreDialect dialect, const StoreRequest& request);
 
 // Replies, and the pieces that both directions are made of.
 enum class StoreReply : std::uint8_t {
   ready = 0,           // to CHECK
   not_ready = 1,       // to CHECK
-  stop_waiting = 0,    // to WAIT
+  stop_waiting = 0,    // to WAIT and BARRIER
   wait_cancelled = 1,  // to CANCEL_WAIT
+  watching = 3,        // to WATCH_KEY
 };
 
+// What begins the news of a watched key; its name, its old and its new value follow.
+enum class KeyEvent : std::uint8_t { updated, created, deleted };
+
 void append_byte(std::string& out, StoreReply reply);
+void append_byte(std::string& out, KeyEvent event);
 void append_u32(std::string& out, std::uint32_t value);
 void append_u64(std::string& out, std::uint64_t value);
 void append_i64(std::string& out, std::int64_t value);

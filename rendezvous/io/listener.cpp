@@ -216,9 +216,10 @@ void Listener::Door::welcome(int descriptor) {
 
 void Listener::Door::hand_over(tcp::socket socket, Protocol protocol, std::string bytes,
                                std::uint64_t era) {
-  const bool is_store = protocol == Protocol::tcpstore_a || protocol == Protocol::tcpstore_c;
+  const bool is_store = protocol == Protocol::tcpstore_legacy || protocol == Protocol::tcpstore_c;
   if (is_store && routes_.store && era == era_) {
-    const auto dialect = protocol == Protocol::tcpstore_a ? StoreDialect::a : StoreDialect::c;
+    const bool legacy = protocol == Protocol::tcpstore_legacy;
+    const StoreDialect dialect = legacy ? routes_.legacy : StoreDialect::c;
     routes_.store(std::move(socket), dialect, std::move(bytes));
   } else if (protocol == Protocol::agent && routes_.agent) {
     routes_.agent(std::move(socket), std::move(bytes));

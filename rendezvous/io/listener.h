@@ -21,6 +21,7 @@ namespace ddp::rendezvous {
 struct ListenerRoutes {
   std::function<void(boost::asio::ip::tcp::socket, StoreDialect, std::string already_read)> store;
   std::function<void(boost::asio::ip::tcp::socket, std::string already_read)> agent;
+  StoreDialect legacy = StoreDialect::a;  // what a legacy TCPStore client is taken to speak
 };
 
 // A literal address as it is; a name by a (blocking) lookup, IPv4 preferred.

@@ -2,7 +2,7 @@
 
 #include <sys/socket.h>
 
-#include <boost/asio/error.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/system/error_code.hpp>
 #include <cerrno>
 #include <utility>
@@ -47,9 +47,9 @@ void StoreRoom::admit(boost::asio::ip::tcp::socket socket, StoreDialect dialect,
 }
 
 void StoreRoom::set_notice(std::string_view key, std::string_view value) {
-  std::vector<StoreSessionId> woken;
-  store_.set_notice(key, value, woken);
-  deliver(woken);
+  StoreOutput out;
+  store_.set_notice(key, value, out);
+  deliver(out);
 }
 
 void StoreRoom::close_all() {
@@ -58,15 +58,27 @@ void StoreRoom::close_all() {
   for (const auto& [id, session] : sessions) session->close();
 }
 
-void StoreRoom::deliver(std::vector<StoreSessionId>& woken) {
+void StoreRoom::deliver(StoreOutput& out) {
   static constexpr char kStopWaiting = static_cast<char>(StoreReply::stop_waiting);
-  for (const StoreSessionId id : woken) {
-    const auto found = sessions_.find(id.value);
-    if (found == sessions_.end()) continue;
-    const std::shared_ptr<StoreSession> session = found->second;
-    session->send({&kStopWaiting, 1});
+  woken_.insert(woken_.end(), out.woken.begin(), out.woken.end());
+  out.woken.clear();
+  // A session that breaks while it is sent something is closed, which may wake the next one.
+  if (delivering_) return;
+  delivering_ = true;
+  for (std::size_t i = 0; i < woken_.size(); ++i) send(woken_[i], {&kStopWaiting, 1});
+  woken_.clear();
+  for (const StoreNews& news : out.news) {
+    for (const StoreSessionId to : news.to) send(to, news.bytes);
   }
-  woken.clear();
+  out.news.clear();
+  delivering_ = false;
+}
+
+void StoreRoom::send(StoreSessionId to, std::string_view bytes) {
+  const auto found = sessions_.find(to.value);
+  if (found == sessions_.end()) return;
+  const std::shared_ptr<StoreSession> session = found->second;
+  session->send(bytes);
 }
 
 // ---- StoreSession
@@ -76,12 +88,11 @@ StoreSession::StoreSession(boost::asio::ip::tcp::socket socket, std::shared_ptr<
     : socket_(std::move(socket)),
       room_(std::move(room)),
       id_(id),
-      dialect_(dialect),
       decoder_(dialect, room_->limits_) {}
 
 void StoreSession::start(std::string_view already_read) {
   receive(already_read);
-  wait_readable();
+  read();
 }
 
 void StoreSession::close() {
@@ -89,33 +100,38 @@ void StoreSession::close() {
   open_ = false;
   error_code ignored;
   socket_.close(ignored);
-  room_->store_.forget(id_);
+  StoreOutput out;
+  room_->store_.forget(id_, out);
   room_->store_.release(charged_);
   room_->sessions_.erase(id_.value);
+  room_->deliver(out);
 }
 
-void StoreSession::wait_readable() {
+void StoreSession::read() {
   if (!open_ || reading_ || paused()) return;
   reading_ = true;
-  socket_.async_wait(boost::asio::ip::tcp::socket::wait_read,
-                     [self = shared_from_this()](const error_code& error) {
-                       self->reading_ = false;
-                       if (!self->open_) return;
-                       if (error) return self->close();
-                       self->on_readable();
-                     });
+  socket_.async_read_some(boost::asio::buffer(small_),
+                          [self = shared_from_this()](const error_code& error, std::size_t length) {
+                            self->reading_ = false;
+                            if (!self->open_) return;
+                            if (error) return self->close();
+                            self->on_read(length);
+                          });
 }
 
-void StoreSession::on_readable() {
-  std::string& input = room_->input_;
-  const ssize_t received =
-      ::recv(socket_.native_handle(), input.data(), input.size(), MSG_DONTWAIT);
-  if (received > 0) {
-    receive({input.data(), static_cast<std::size_t>(received)});
-  } else if (received == 0 || !would_block(errno)) {
-    return close();
+void StoreSession::on_read(std::size_t length) {
+  std::string_view bytes{small_.data(), length};
+  if (length == small_.size()) {  // there may be more
+    std::string& input = room_->input_;
+    bytes.copy(input.data(), length);
+    const ssize_t more =
+        ::recv(socket_.native_handle(), input.data() + length, input.size() - length, MSG_DONTWAIT);
+    // The end of the stream or an error is found again by the next read.
+    if (more > 0) length += static_cast<std::size_t>(more);
+    bytes = {input.data(), length};
   }
-  wait_readable();
+  receive(bytes);
+  read();
 }
 
 void StoreSession::receive(std::string_view bytes) {
@@ -147,13 +163,12 @@ std::size_t StoreSession::carry_out(std::string_view bytes) {
   }
   send(out.reply);
   empty(out.reply, kKeptByRoom);
-  room_->woken_.swap(out.woken);
-  room_->deliver(room_->woken_);
+  room_->deliver(out);
   return used;
 }
 
 bool StoreSession::carry_out_one() {
-  return room_->store_.handle({id_, dialect_}, decoder_.request(), room_->output_) ==
+  return room_->store_.handle({id_, decoder_.dialect()}, decoder_.request(), room_->output_) ==
          SessionFate::keep;
 }
 
@@ -199,7 +214,7 @@ void StoreSession::on_writable() {
   if (!open_ || paused() || reading_) return;
   // Requests that came before the pause first, then those that are still with the kernel.
   if (!pending_.empty()) receive({});
-  wait_readable();
+  read();
 }
 
 bool StoreSession::paused() const {

@@ -2,6 +2,7 @@
 // KeyValueStore.
 #pragma once
 
+#include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,9 @@ class StoreRoom : public std::enable_shared_from_this<StoreRoom> {
  private:
   friend class StoreSession;
 
-  void deliver(std::vector<StoreSessionId>& woken);
+  // Sends what the store has for others than the one who asked, and empties it.
+  void deliver(StoreOutput& out);
+  void send(StoreSessionId to, std::string_view bytes);
 
   StoreLimits limits_;
   KeyValueStore store_;
@@ -44,7 +47,8 @@ class StoreRoom : public std::enable_shared_from_this<StoreRoom> {
   // One of each for all sessions: a session that is silent holds no buffer.
   std::string input_;
   StoreOutput output_;
-  std::vector<StoreSessionId> woken_;
+  std::vector<StoreSessionId> woken_;  // still to be sent their byte
+  bool delivering_ = false;
 };
 
 // Never blocks: bytes are taken as they come, what cannot be sent at once is queued, and a client
@@ -59,8 +63,8 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   void close();
 
  private:
-  void wait_readable();
-  void on_readable();
+  void read();
+  void on_read(std::size_t length);
   void receive(std::string_view bytes);
   // Carries out the requests that are complete; returns how many bytes they took.
   std::size_t carry_out(std::string_view bytes);
@@ -74,15 +78,17 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   boost::asio::ip::tcp::socket socket_;
   std::shared_ptr<StoreRoom> room_;
   StoreSessionId id_;
-  StoreDialect dialect_;
   StoreRequestDecoder decoder_;
   std::string pending_;  // the beginning of a request that is not complete, and what follows
   std::string unsent_;   // replies; the first sent_ bytes are gone
   std::size_t sent_ = 0;
   std::size_t charged_ = 0;  // what the room's limit knows of the two
-  bool reading_ = false;     // a wait for input is in flight
+  bool reading_ = false;     // a read is in flight, into small_
   bool writing_ = false;     // a wait for room to send is in flight
   bool open_ = true;
+  // Most requests are shorter than this: a session's own buffer spares the system call that would
+  // ask for readiness alone. What is longer goes through the room's.
+  std::array<char, 512> small_;
 };
 
 }  // namespace ddp::rendezvous

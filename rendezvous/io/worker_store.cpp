@@ -17,6 +17,7 @@ Result<std::unique_ptr<WorkerStore>> WorkerStore::open(boost::asio::io_context& 
     owner->room_->admit(std::move(socket), dialect, already_read);
   };
   routes.agent = options.agent_acceptor;
+  routes.legacy = options.legacy;
   auto listener = Listener::open(context, {options.address, options.port}, std::move(routes));
   if (!listener) return listener.error();
   store->listener_ = std::move(listener).value();

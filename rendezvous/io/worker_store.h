@@ -20,6 +20,8 @@ struct WorkerStoreOptions {
   std::string address = "127.0.0.1";  // literal or name; "::" is all addresses, IPv4 included
   Port port;                          // 0: a fresh one
   StoreLimits limits;
+  // What clients of PyTorch up to 2.1 are taken to speak, a or b: nothing in the first bytes says.
+  StoreDialect legacy = StoreDialect::a;
   // Takes the connections that speak the agent protocol on the same port; empty: they are closed.
   std::function<void(boost::asio::ip::tcp::socket, std::string already_read)> agent_acceptor;
 };

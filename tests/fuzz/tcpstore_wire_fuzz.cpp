@@ -44,11 +44,11 @@ void feed(StoreDialect dialect, std::string_view stream, std::size_t piece) {
       DDP_ASSERT(whole.decode(stream.substr(begin)) == DecodeState::complete);
       DDP_ASSERT(whole.size() == pieces.size() && pieces.size() <= limits.request);
       std::string again;
-      encode_request(again, dialect, pieces.request());
+      encode_request(again, pieces.dialect(), pieces.request());
       DDP_ASSERT(again == stream.substr(begin, pieces.size()));
       StoreOutput out;
-      const SessionFate fate = store.handle({{session}, dialect}, pieces.request(), out);
-      if (fate == SessionFate::close) store.forget({session++});
+      const SessionFate fate = store.handle({{session}, pieces.dialect()}, pieces.request(), out);
+      if (fate == SessionFate::close) store.forget({session++}, out);
       DDP_ASSERT(store.bytes() <= limits.total);
       DDP_ASSERT(out.reply.size() <= limits.unsent);
       begin += pieces.size();

@@ -1,4 +1,4 @@
-"""A raw-socket TCPStore client for tests: builds requests of dialects A and C, right or wrong ones."""
+"""A raw-socket TCPStore client for tests: builds requests of any dialect, right or wrong ones."""
 import select
 import socket
 import struct
@@ -6,11 +6,12 @@ import time
 
 DEADLINE = 20.0
 MAGIC = 0x3C85F7CE
-NAMES_A = ["SET", "COMPARE_SET", "GET", "ADD", "CHECK", "WAIT", "GETNUMKEYS", "WATCH_KEY", "DELETE_KEY"]
-NAMES_C = ["VALIDATE", "SET", "COMPARE_SET", "GET", "ADD", "CHECK", "WAIT", "GETNUMKEYS", "DELETE_KEY",
-           "APPEND", "MULTI_GET", "MULTI_SET", "CANCEL_WAIT", "PING"]
-CODES = {"A": {name: code for code, name in enumerate(NAMES_A)},
-         "C": {name: code for code, name in enumerate(NAMES_C)}}
+NAMES = ["SET", "COMPARE_SET", "GET", "ADD", "CHECK", "WAIT", "GETNUMKEYS"]
+NAMES_A = NAMES + ["WATCH_KEY", "DELETE_KEY"]
+NAMES_B = NAMES + ["DELETE_KEY", "APPEND", "MULTI_GET", "MULTI_SET", "CANCEL_WAIT"]
+NAMES_C = ["VALIDATE"] + NAMES_B + ["PING", "QUEUE_PUSH", "QUEUE_POP", "QUEUE_LEN", "LIST_KEYS", "BARRIER"]
+CODES = {dialect: {name: code for code, name in enumerate(names)}
+         for dialect, names in (("A", NAMES_A), ("B", NAMES_B), ("C", NAMES_C))}
 HELLO = struct.pack("<BI", 0, MAGIC)
 
 

@@ -7,67 +7,12 @@
 #include <vector>
 
 #include "tests/unit/rendezvous/store_requests.h"
+#include "tests/unit/rendezvous/store_scene.h"
 
 namespace ddp::rendezvous::test {
 namespace {
 
-std::string bytes_reply(std::string_view bytes) {
-  std::string out;
-  append_bytes(out, bytes);
-  return out;
-}
-
-std::string number_reply(std::int64_t number) {
-  std::string out;
-  append_i64(out, number);
-  return out;
-}
-
-const std::string kByte0(1, '\0');
-const std::string kByte1(1, '\1');
-const std::string kNothing;
-
-// A store, and clients that are numbers.
-struct Scene {
-  explicit Scene(StoreLimits limits = {}) : store(limits) {}
-
-  // The reply; what is woken is appended to `woken`.
-  std::string ask(std::uint64_t session, const StoreRequest& request) {
-    return ask(session, dialect, request);
-  }
-  std::string ask(std::uint64_t session, StoreDialect in, const StoreRequest& request) {
-    StoreOutput out;
-    REQUIRE(store.handle({{session}, in}, request, out) == SessionFate::keep);
-    for (const StoreSessionId id : out.woken) woken.push_back(id.value);
-    return out.reply;
-  }
-  // Asks for something that must close the connection, without a reply and without a wake-up.
-  void refused(std::uint64_t session, const StoreRequest& request) {
-    StoreOutput out;
-    CHECK(store.handle({{session}, dialect}, request, out) == SessionFate::close);
-    CHECK(out.reply.empty());
-    CHECK(out.woken.empty());
-  }
-  std::string wait(std::uint64_t session, const OwnedList& keys) {
-    return ask(session, list_request(StoreCode::wait, keys));
-  }
-  std::vector<std::uint64_t> take_woken() { return std::exchange(woken, {}); }
-
-  KeyValueStore store;
-  StoreDialect dialect = StoreDialect::c;
-  std::vector<std::uint64_t> woken;
-};
-
-using Ids = std::vector<std::uint64_t>;
-
-StoreRequest compare_set(std::string_view key, std::string_view expected,
-                         std::string_view desired) {
-  return {.code = StoreCode::compare_set, .key = key, .value = expected, .desired = desired};
-}
-
-StoreRequest append(std::string_view key, std::string_view value) {
-  return {.code = StoreCode::append, .key = key, .value = value};
-}
+using Scene = StoreScene;
 
 TEST_CASE("store: what was set is got, byte for byte") {
   Scene scene;
@@ -80,11 +25,18 @@ TEST_CASE("store: what was set is got, byte for byte") {
   CHECK(scene.ask(2, get_request("")) == bytes_reply(""));
 }
 
-TEST_CASE("store: GET of an absent key closes in dialect A and is empty in C") {
+TEST_CASE("store: GET of an absent key closes in the legacy dialects and is empty in C") {
   Scene scene;
+  scene.ask(1, set_request("k", "v"));
+  const OwnedList keys{"k", "absent"};
   CHECK(scene.ask(1, get_request("absent")) == bytes_reply(""));
-  scene.dialect = StoreDialect::a;
-  scene.refused(2, get_request("absent"));
+  CHECK(scene.ask(1, list_request(StoreCode::multi_get, keys)) ==
+        bytes_reply("v") + bytes_reply(""));
+  for (const StoreDialect legacy : {StoreDialect::a, StoreDialect::b}) {
+    scene.dialect = legacy;
+    scene.refused(2, get_request("absent"));
+    scene.refused(2, list_request(StoreCode::multi_get, keys));
+  }
 }
 
 TEST_CASE("store: ADD keeps decimal text and answers with the sum") {
@@ -239,7 +191,7 @@ TEST_CASE("store: the same key named twice in a WAIT gives one wake-up") {
 TEST_CASE("store: waiters are woken in the order in which they came") {
   Scene scene;
   for (const std::uint64_t session : {5, 3, 9, 1}) scene.wait(session, {"k"});
-  scene.store.forget({9});
+  scene.forget(9);
   scene.ask(2, set_request("k", "v"));
   CHECK(scene.take_woken() == Ids{5, 3, 1});
 }
@@ -270,13 +222,15 @@ TEST_CASE("store: a second WAIT takes the place of the first") {
   CHECK(scene.take_woken() == Ids{7});
 }
 
-TEST_CASE("store: in dialect A any new request ends a pending WAIT in silence") {
-  Scene scene;
-  scene.dialect = StoreDialect::a;
-  scene.wait(7, {"k"});
-  CHECK(scene.ask(7, add_request("n", 3)) == number_reply(3));
-  scene.ask(1, set_request("k", "v"));
-  CHECK(scene.take_woken().empty());
+TEST_CASE("store: in the legacy dialects any new request ends a pending WAIT in silence") {
+  for (const StoreDialect legacy : {StoreDialect::a, StoreDialect::b}) {
+    Scene scene;
+    scene.dialect = legacy;
+    scene.wait(7, {"k"});
+    CHECK(scene.ask(7, add_request("n", 3)) == number_reply(3));
+    scene.ask(1, set_request("k", "v"));
+    CHECK(scene.take_woken().empty());
+  }
 }
 
 TEST_CASE("store: in dialect C a request beside a pending WAIT leaves it alone") {
@@ -293,8 +247,8 @@ TEST_CASE("store: who has left is not woken, and leaves nothing behind but its k
   const std::size_t before = scene.store.bytes();
   scene.wait(7, {"a", "b", "a"});
   CHECK(scene.store.bytes() > before);
-  scene.store.forget({7});
-  scene.store.forget({7});
+  scene.forget(7);
+  scene.forget(7);
   CHECK(scene.store.bytes() == before);
   scene.ask(1, set_request("a", "v"));
   CHECK(scene.take_woken().empty());
@@ -305,10 +259,10 @@ TEST_CASE("store: notices are found, not counted, and closed to writers") {
   const std::string key{kDeathNotice};
   Scene scene;
   scene.wait(7, {key});
-  std::vector<StoreSessionId> woken;
-  scene.store.set_notice(key, "rank 1 died", woken);
-  REQUIRE(woken.size() == 1);
-  CHECK(woken[0] == StoreSessionId{7});
+  StoreOutput out;
+  scene.store.set_notice(key, "rank 1 died", out);
+  REQUIRE(out.woken.size() == 1);
+  CHECK(out.woken[0] == StoreSessionId{7});
   CHECK(scene.ask(1, get_request(key)) == bytes_reply("rank 1 died"));
   CHECK(scene.ask(1, list_request(StoreCode::check, {key})) == kByte0);
   CHECK(scene.wait(1, {key}) == kByte0);
@@ -317,9 +271,12 @@ TEST_CASE("store: notices are found, not counted, and closed to writers") {
   const OwnedList pairs{"innocent", "v", key, "v"};
   for (const StoreRequest& write :
        {set_request(key, "v"), add_request(key, 1), append(key, "v"), compare_set(key, "", "v"),
-        delete_request(key), list_request(StoreCode::multi_set, pairs)}) {
+        delete_request(key), list_request(StoreCode::multi_set, pairs), push_request(key, "v"),
+        pop_request(key), barrier_request(key, 1)}) {
     scene.refused(2, write);
   }
+  CHECK(scene.ask(1, plain_request(StoreCode::list_keys)) == number_reply(0));
+  CHECK(scene.ask(1, {.code = StoreCode::queue_len, .key = key}) == number_reply(0));
   CHECK(scene.ask(1, get_request(key)) == bytes_reply("rank 1 died"));
   CHECK(scene.ask(1, list_request(StoreCode::check, {"innocent"})) == kByte1);
 }
@@ -359,12 +316,12 @@ TEST_CASE("store: the last byte of the total is usable, one more is refused") {
 
 TEST_CASE("store: waiting counts towards the total") {
   StoreLimits limits;
-  limits.total = KeyValueStore::kEntryCost + KeyValueStore::kWaitCost + 1;
+  limits.total = StoreWaits::kNameCost + StoreWaits::kWaitCost + 1;
   Scene scene(limits);
   CHECK(scene.wait(1, {"k"}) == kNothing);
   CHECK(scene.store.bytes() == limits.total);
   scene.refused(2, list_request(StoreCode::wait, {"j"}));
-  scene.store.forget({1});
+  scene.forget(1);
   scene.refused(2, list_request(StoreCode::wait, {"kk"}));
 }
 

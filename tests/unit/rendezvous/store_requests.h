@@ -45,6 +45,18 @@ inline StoreRequest add_request(std::string_view key, std::int64_t difference) {
 inline StoreRequest delete_request(std::string_view key) {
   return {.code = StoreCode::delete_key, .key = key};
 }
+inline StoreRequest push_request(std::string_view queue, std::string_view value) {
+  return {.code = StoreCode::queue_push, .key = queue, .value = value};
+}
+inline StoreRequest pop_request(std::string_view queue) {
+  return {.code = StoreCode::queue_pop, .key = queue};
+}
+inline StoreRequest barrier_request(std::string_view key, std::int64_t world_size) {
+  return {.code = StoreCode::barrier, .key = key, .number = world_size};
+}
+inline StoreRequest watch_request(std::string_view key) {
+  return {.code = StoreCode::watch_key, .key = key};
+}
 inline StoreRequest list_request(StoreCode code, const OwnedList& list) {
   return {.code = code, .list = list.view()};
 }

@@ -42,14 +42,24 @@ std::vector<StoreRequest> one_of_each(StoreDialect dialect, const OwnedList& key
       list_request(StoreCode::wait, keys),
       plain_request(StoreCode::get_num_keys),
       delete_request("key")};
-  if (dialect == StoreDialect::a) return all;
-  const std::vector<StoreRequest> newer{plain_request(StoreCode::validate),
-                                        {.code = StoreCode::append, .key = "k", .value = "more"},
+  if (dialect == StoreDialect::a) {
+    all.insert(all.begin(), watch_request("watched"));
+    return all;
+  }
+  const std::vector<StoreRequest> newer{{.code = StoreCode::append, .key = "k", .value = "more"},
                                         list_request(StoreCode::multi_get, keys),
                                         list_request(StoreCode::multi_set, pairs),
-                                        plain_request(StoreCode::cancel_wait),
-                                        {.code = StoreCode::ping, .number = 0xDEADBEEF}};
+                                        plain_request(StoreCode::cancel_wait)};
   all.insert(all.end(), newer.begin(), newer.end());
+  if (dialect == StoreDialect::b) return all;
+  const std::vector<StoreRequest> newest{plain_request(StoreCode::validate),
+                                         {.code = StoreCode::ping, .number = 0xDEADBEEF},
+                                         push_request("queue", "value"),
+                                         pop_request("queue"),
+                                         {.code = StoreCode::queue_len, .key = "queue"},
+                                         plain_request(StoreCode::list_keys),
+                                         barrier_request("barrier", 512)};
+  all.insert(all.end(), newest.begin(), newest.end());
   return all;
 }
 
@@ -62,7 +72,7 @@ void check_same(const StoreRequest& got, const StoreRequest& want) {
   CHECK(strings(got.list) == strings(want.list));
 }
 
-constexpr StoreDialect kDialects[] = {StoreDialect::a, StoreDialect::c};
+constexpr StoreDialect kDialects[] = {StoreDialect::a, StoreDialect::b, StoreDialect::c};
 
 DecodeState decode_once(StoreDialect dialect, std::string_view bytes, StoreLimits limits = {}) {
   StoreRequestDecoder decoder(dialect, limits);
@@ -75,7 +85,8 @@ TEST_CASE("wire: bytes of a PyTorch client of dialect C mean what PyTorch means"
                              from_hex("04 0500000000000000 696e69742f 0100000000000000") +
                              from_hex("01 0300000000000000 2f6b31 0200000000000000 7631") +
                              from_hex("06 0100000000000000 0300000000000000 2f6b31") +
-                             from_hex("03 0300000000000000 2f6b31") + from_hex("0c");
+                             from_hex("03 0300000000000000 2f6b31") + from_hex("0c") +
+                             from_hex("12 0400000000000000 2f626172 0100000000000000");
   const OwnedList waited{"/k1"};
   const StoreRequest want[] = {plain_request(StoreCode::validate),
                                {.code = StoreCode::ping, .number = 0x3FF2},
@@ -83,7 +94,8 @@ TEST_CASE("wire: bytes of a PyTorch client of dialect C mean what PyTorch means"
                                set_request("/k1", "v1"),
                                list_request(StoreCode::wait, waited),
                                get_request("/k1"),
-                               plain_request(StoreCode::cancel_wait)};
+                               plain_request(StoreCode::cancel_wait),
+                               barrier_request("/bar", 1)};
   std::string_view rest = stream;
   for (const StoreRequest& request : want) {
     REQUIRE(decoder.decode(rest) == DecodeState::complete);
@@ -247,11 +259,52 @@ TEST_CASE("wire: lengths that claim the whole address space are refused") {
 TEST_CASE("wire: a code that the dialect lacks is malformed") {
   for (int code = 0; code < 256; ++code) {
     const std::string byte(1, static_cast<char>(code));
-    const bool in_a = code <= 8 && code != 7;  // 7: WATCH_KEY, which we refuse
-    const bool in_c = code <= 13;
-    CHECK((decode_once(StoreDialect::a, byte) != DecodeState::malformed) == in_a);
-    CHECK((decode_once(StoreDialect::c, byte) != DecodeState::malformed) == in_c);
+    // What A lacks and B has makes it B.
+    CHECK((decode_once(StoreDialect::a, byte) != DecodeState::malformed) == (code <= 11));
+    CHECK((decode_once(StoreDialect::b, byte) != DecodeState::malformed) == (code <= 11));
+    CHECK((decode_once(StoreDialect::c, byte) != DecodeState::malformed) == (code <= 18));
   }
+}
+
+// The codes of a stream of complete requests.
+std::vector<StoreCode> codes_of(StoreRequestDecoder& decoder, std::string_view stream) {
+  std::vector<StoreCode> codes;
+  while (!stream.empty()) {
+    REQUIRE(decoder.decode(stream) == DecodeState::complete);
+    codes.push_back(decoder.request().code);
+    stream.remove_prefix(decoder.size());
+  }
+  return codes;
+}
+
+TEST_CASE("wire: a legacy connection shows itself to be dialect B, and stays it") {
+  const OwnedList keys{"k"};
+  const std::string get = encoded(StoreDialect::b, get_request("k"));
+  const std::string remove = encoded(StoreDialect::b, delete_request("k"));
+  const std::string append =
+      encoded(StoreDialect::b, {.code = StoreCode::append, .key = "k", .value = "v"});
+  using Codes = std::vector<StoreCode>;
+  for (const StoreRequest& shown :
+       {list_request(StoreCode::multi_get, keys), plain_request(StoreCode::cancel_wait),
+        plain_request(StoreCode::multi_set)}) {
+    StoreRequestDecoder decoder(StoreDialect::a, {});
+    CHECK(codes_of(decoder, encoded(StoreDialect::b, shown) + append + remove) ==
+          Codes{shown.code, StoreCode::append, StoreCode::delete_key});
+    CHECK(decoder.dialect() == StoreDialect::b);
+  }
+  StoreRequestDecoder later(StoreDialect::a, {});
+  CHECK(codes_of(later, get + remove + append) ==
+        Codes{StoreCode::get, StoreCode::delete_key, StoreCode::append});
+  CHECK(later.dialect() == StoreDialect::b);
+}
+
+TEST_CASE("wire: code 7 alone is WATCH_KEY in dialect A, however often, and 8 DELETE_KEY") {
+  const std::string watch = encoded(StoreDialect::a, watch_request("k"));
+  const std::string remove = encoded(StoreDialect::a, delete_request("k"));
+  StoreRequestDecoder decoder(StoreDialect::a, {});
+  CHECK(codes_of(decoder, watch + watch + remove) ==
+        std::vector{StoreCode::watch_key, StoreCode::watch_key, StoreCode::delete_key});
+  CHECK(decoder.dialect() == StoreDialect::a);
 }
 
 TEST_CASE("wire: VALIDATE with another magic number is malformed") {
@@ -270,10 +323,10 @@ TEST_CASE("first bytes: each protocol is told as soon as it can be") {
                       {from_hex("00 cef7853c"), Protocol::tcpstore_c},
                       {from_hex("00 cef7853c 0d"), Protocol::tcpstore_c},
                       {from_hex("00 0300"), Protocol::undecided},
-                      {from_hex("00 03000000"), Protocol::tcpstore_a},
-                      {from_hex("00 cef7853d"), Protocol::tcpstore_a},
-                      {from_hex("03"), Protocol::tcpstore_a},
-                      {from_hex("0b"), Protocol::tcpstore_a},
+                      {from_hex("00 03000000"), Protocol::tcpstore_legacy},
+                      {from_hex("00 cef7853d"), Protocol::tcpstore_legacy},
+                      {from_hex("03"), Protocol::tcpstore_legacy},
+                      {from_hex("0b"), Protocol::tcpstore_legacy},
                       {from_hex("0c"), Protocol::unknown},
                       {"d", Protocol::undecided},
                       {"ddpagen", Protocol::undecided},

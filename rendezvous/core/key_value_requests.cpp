@@ -1,0 +1,204 @@
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/core/key_value_store.h"
+
+// What each request does.
+namespace ddp::rendezvous {
+namespace {
+
+// A number as the store keeps it.
+class Decimal {
+ public:
+  explicit Decimal(std::int64_t number)
+      : size_(static_cast<std::size_t>(
+            std::to_chars(std::begin(text_), std::end(text_), number).ptr - text_)) {}
+  [[nodiscard]] std::string_view text() const { return {text_, size_}; }
+
+ private:
+  char text_[24];
+  std::size_t size_;
+};
+
+}  // namespace
+
+// ---- keys
+
+SessionFate KeyValueStore::set(const StoreRequest& request, StoreOutput& out) {
+  if (!has_room(request.key, request.value.size())) return SessionFate::close;
+  put(request.key, request.value, out);
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::append(const StoreRequest& request, StoreOutput& out) {
+  const auto found = slots_.find(request.key);
+  if (found == slots_.end()) return set(request, out);
+  std::string& value = found->second.value;
+  const std::size_t size = value.size() + request.value.size();
+  if (size > limits_.value || !has_room(request.key, size)) return SessionFate::close;
+  const std::size_t old_size = value.size();
+  value.append(request.value);
+  budget_.charge(request.value.size());
+  const std::string_view before = std::string_view{value}.substr(0, old_size);
+  tell_watchers(KeyEvent::updated, request.key, before, value, out);
+  value_changed(request.key, value, out);
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::compare_set(const StoreRequest& request, StoreOutput& out) {
+  const std::string* old = find(request.key);
+  const bool store = old == nullptr ? request.value.empty() : *old == request.value;
+  if (!store) {
+    // For an absent key PyTorch's servers return the expectation, and its clients rely on that.
+    append_bytes(out.reply, old == nullptr ? request.value : std::string_view{*old});
+    return SessionFate::keep;
+  }
+  if (!has_room(request.key, request.desired.size())) return SessionFate::close;
+  put(request.key, request.desired, out);
+  append_bytes(out.reply, request.desired);
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::get(StoreDialect dialect, std::string_view key, StoreOutput& out) const {
+  const std::string* value = find(key);
+  if (value == nullptr && dialect != StoreDialect::c) return SessionFate::close;
+  append_bytes(out.reply, value == nullptr ? std::string_view{} : std::string_view{*value});
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::multi_get(StoreDialect dialect, const StringList& keys,
+                                     StoreOutput& out) const {
+  // Measured before it is made: a short request can ask for more than all memory.
+  std::size_t size = 0;
+  for (const std::string_view key : keys) {
+    const std::string* value = find(key);
+    if (value == nullptr && dialect != StoreDialect::c) return SessionFate::close;
+    size += sizeof(std::uint64_t) + (value == nullptr ? 0 : value->size());
+    if (size > limits_.unsent) return SessionFate::close;
+  }
+  for (const std::string_view key : keys) {
+    const std::string* value = find(key);
+    append_bytes(out.reply, value == nullptr ? std::string_view{} : std::string_view{*value});
+  }
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::multi_set(const StoreRequest& request, StoreOutput& out) {
+  // All is checked before anything is stored: never in part.
+  std::size_t more = 0;
+  for (auto at = request.list.begin(); at != request.list.end();) {
+    const std::string_view key = *at++;
+    const std::string_view value = *at++;
+    if (is_notice(key)) return SessionFate::close;
+    const std::string* old = find(key);
+    if (old == nullptr) more += key.size() + kEntryCost;
+    if (old == nullptr || value.size() > old->size()) {
+      more += value.size() - (old == nullptr ? 0 : old->size());
+    }
+  }
+  if (!budget_.has_room(more)) return SessionFate::close;
+  for (auto at = request.list.begin(); at != request.list.end();) {
+    const std::string_view key = *at++;
+    const std::string_view value = *at++;
+    put(key, value, out);
+  }
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::add(const StoreRequest& request, StoreOutput& out) {
+  std::int64_t sum = 0;
+  if (!sum_at(request.key, request.number, sum)) return SessionFate::close;
+  const Decimal decimal(sum);
+  if (!has_room(request.key, decimal.text().size())) return SessionFate::close;
+  put(request.key, decimal.text(), out);
+  append_i64(out.reply, sum);
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::delete_key(std::string_view key, StoreOutput& out) {
+  const auto found = slots_.find(key);
+  if (found == slots_.end()) {
+    append_i64(out.reply, 0);
+    return SessionFate::keep;
+  }
+  tell_watchers(KeyEvent::deleted, key, found->second.value, {}, out);
+  budget_.release(key.size() + kEntryCost + found->second.value.size());
+  // The last one listed takes its place.
+  const std::size_t place = found->second.place;
+  listed_[place] = listed_.back();
+  listed_[place]->second.place = place;
+  listed_.pop_back();
+  slots_.erase(found);
+  append_i64(out.reply, 1);
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::list_keys(StoreOutput& out) const {
+  std::size_t size = sizeof(std::uint64_t);
+  for (const Entry* entry : listed_) size += sizeof(std::uint64_t) + entry->first.size();
+  if (size > limits_.unsent) return SessionFate::close;
+  append_u64(out.reply, listed_.size());
+  for (const Entry* entry : listed_) append_bytes(out.reply, entry->first);
+  return SessionFate::keep;
+}
+
+// ---- waiting
+
+SessionFate KeyValueStore::wait(const StringList& names, StoreOutput& out) {
+  waits_.cancel(asker_);  // a second WAIT replaces the first
+  std::vector<std::string_view> missing;
+  for (const std::string_view name : names) {
+    if (!exists(name)) missing.push_back(name);
+  }
+  if (missing.empty()) {
+    append_byte(out.reply, StoreReply::stop_waiting);
+    return SessionFate::keep;
+  }
+  if (!waits_.has_room(missing, 0)) return SessionFate::close;
+  waits_.wait_for_all(asker_, missing);
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::barrier(const StoreRequest& request, StoreOutput& out) {
+  std::int64_t arrived = 0;
+  if (!sum_at(request.key, 1, arrived)) return SessionFate::close;
+  const Decimal decimal(arrived);
+  const bool full = arrived >= request.number;
+  const std::size_t waiting =
+      full ? 0 : request.key.size() + StoreWaits::kNameCost + StoreWaits::kWaitCost;
+  if (!has_room(request.key, decimal.text().size(), waiting)) return SessionFate::close;
+  waits_.cancel(asker_);
+  put(request.key, decimal.text(), out);
+  if (full) {
+    append_byte(out.reply, StoreReply::stop_waiting);
+  } else {
+    waits_.wait_for_number(asker_, request.key, request.number);
+  }
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::watch(std::string_view key, StoreOutput& out) {
+  if (!watches_.add(asker_, key)) return SessionFate::close;
+  append_byte(out.reply, StoreReply::watching);
+  return SessionFate::keep;
+}
+
+// ---- queues
+
+SessionFate KeyValueStore::push(const StoreRequest& request, StoreOutput& out) {
+  if (!queues_.push(request.key, request.value)) return SessionFate::close;
+  wake_one(request.key, out);
+  return SessionFate::keep;
+}
+
+SessionFate KeyValueStore::pop(std::string_view name, StoreOutput& out) {
+  append_u64(out.reply, queues_.size(name));
+  if (const auto value = queues_.pop(name)) append_bytes(out.reply, *value);
+  return SessionFate::keep;
+}
+
+}  // namespace ddp::rendezvous
