@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "launcher/core/failure_text.h"
-#include "launcher/core/signal_names.h"
 
 namespace ddp::launcher {
 
@@ -119,43 +118,6 @@ void Agent::on(const RemainsGone& event, Instant, AgentEffects&) {
   }
 }
 
-void Agent::on(const SignalReceived& event, Instant now, AgentEffects& effects) {
-  if (ending_ && ending_->signal != 0) {
-    if (event.signal == ending_->signal && now - ending_->at < kSignalEcho) {
-      return;
-    }
-    ending_->patience = std::min(ending_->patience, Duration{kHurriedPatience});
-    if (group_) {
-      group_->kill(now, effects);
-    }
-    return;
-  }
-  const Duration patience = last_order_ && !(ending_ && ending_->patience == Duration{})
-                                ? Duration{kLeavePatience}
-                                : Duration{};
-  ending_ = Ending{rendezvous::exit_code::kSignalBase + event.signal,
-                   "interrupted by " + signal_name(event.signal), patience, event.signal, now};
-  next_.reset();
-  if (!verdict_) {
-    Failure failure;
-    failure.kind = FailureKind::interrupted;
-    failure.host = host_;
-    failure.signal = event.signal;
-    own_failure_ = DatedFailure{failure, now};
-  }
-  if (!group_) {
-    return;
-  }
-  const auto living = group_->alive().size();
-  if (living > 0) {
-    effects.emplace_back(Say{Say::Level::warning, signal_name(event.signal) + ": passed on to " +
-                                                      std::to_string(living) +
-                                                      (living == 1 ? " worker" : " workers") +
-                                                      "; a second one kills at once"});
-  }
-  group_->forward(event.signal, now, effects);
-}
-
 void Agent::on(const GuardianLost&, Instant now, AgentEffects& effects) {
   const std::string reason = "its guardian process is gone (killed?)";
   if (!own_failure_ && !verdict_) {
@@ -251,7 +213,7 @@ void Agent::prepare_round(AgentEffects& effects) {
     store_held_ = true;
     effects.emplace_back(OpenStore{placement.round});
   }
-  if (placement.master && (!owns_store || store_)) {
+  if (placement.master && (!owns_store || store_) && !suspended_) {
     effects.emplace_back(
         Say{Say::Level::note, "round " + std::to_string(placement.round.number) + ": starting " +
                                   std::to_string(config_.workers) + " of " +
@@ -330,6 +292,9 @@ void Agent::leave_if_done(Instant now, AgentEffects& effects) {
 }
 
 void Agent::exit(AgentEffects& effects) {
+  if (suspended_) {
+    effects.emplace_back(ContinueGuardian{});
+  }
   if (store_held_) {
     effects.emplace_back(CloseStore{});
   }

@@ -2,8 +2,10 @@
 // do comes out.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "launcher/core/agent_events.h"
 #include "launcher/core/launch_config.h"
@@ -26,8 +28,7 @@ class Agent {
   // The same when it was asked twice: enough to learn the verdict from one that is there.
   static constexpr Duration kHurriedPatience = std::chrono::milliseconds(300);
 
-  // Batch systems signal every process of a job: we get the signal ourselves and again from our
-  // guardian. Only a later one means that somebody has asked twice.
+  // What comes so soon after a signal belongs to it.
   static constexpr Duration kSignalEcho = std::chrono::milliseconds(100);
 
   // A wait that is over sooner is nobody's concern; after a round has been lost none is.
@@ -45,6 +46,9 @@ class Agent {
   // there is nothing to say ("starting 3 of 8 workers").
   [[nodiscard]] std::string status_line(Instant now) const;
 
+  // By Ctrl-Z: workers stand still, none is started.
+  [[nodiscard]] bool suspended() const { return suspended_; }
+
   // What ReportStatus would say now; the age of a failure grows with `now`.
   [[nodiscard]] NodeStatus status(Instant now) const;
 
@@ -61,6 +65,17 @@ class Agent {
     Duration patience{};    // how long the coordinator may take to answer once nothing is left
     std::int32_t signal{};  // that interrupted us, 0 if none did
     Instant at{};
+    bool sent_to_guardian = false;
+    bool sent_to_us = false;
+
+    // True for the first one that came this way.
+    bool heard_from(bool guardian) {
+      return !std::exchange(guardian ? sent_to_guardian : sent_to_us, true);
+    }
+  };
+  struct PassedOn {
+    std::optional<Instant> at;
+    bool by_guardian = false;
   };
 
   void on(const OrderReceived& event, Instant now, AgentEffects& effects);
@@ -74,6 +89,13 @@ class Agent {
   void on(const RemainsGone& event, Instant now, AgentEffects& effects);
   void on(const SignalReceived& event, Instant now, AgentEffects& effects);
   void on(const GuardianLost& event, Instant now, AgentEffects& effects);
+
+  void interrupt(const SignalReceived& event, Instant now, AgentEffects& effects);
+  void ask_again(const SignalReceived& event, Instant now, AgentEffects& effects);
+  void tell_workers_to_end(std::int32_t signal, Instant now, AgentEffects& effects);
+  void pass_on(const SignalReceived& event, Instant now, AgentEffects& effects);
+  void suspend(Instant now, AgentEffects& effects);
+  void resume(Instant now, AgentEffects& effects);
 
   void obey(const rendezvous::Wait& order, Instant now, AgentEffects& effects);
   void obey(const rendezvous::Run& order, Instant now, AgentEffects& effects);
@@ -111,6 +133,8 @@ class Agent {
 
   std::optional<Verdict> verdict_;  // the first one that we are told is binding
   bool told_to_leave_ = false;
+  bool suspended_ = false;
+  std::map<std::int32_t, PassedOn> passed_on_;  // by signal: the last one
   std::optional<Ending> ending_;
   std::optional<Instant> gone_since_;    // nothing left alive, and an ending is set
   std::optional<Instant> last_order_;    // when the coordinator was last heard

@@ -68,6 +68,7 @@ struct RemainsGone {
 };  // after SweepRemains: nothing of the round is alive on this node
 struct SignalReceived {
   std::int32_t signal;
+  bool passed_on = true;  // by the guardian; false: it was sent to the agent itself
 };
 struct GuardianLost {};
 
@@ -98,6 +99,7 @@ struct KillWorker {
 struct PauseWorkers {};   // SIGSTOP to everything of every worker's
 struct ResumeWorkers {};  // SIGCONT likewise
 struct StopGuardian {};   // the user has suspended the job: the shell must see it stop
+struct ContinueGuardian {};
 struct SweepRemains {
   RoundId round;
 };  // kill and reap what workers left behind; answered by RemainsGone
@@ -116,7 +118,7 @@ struct ExitAgent {
 
 using AgentEffect = std::variant<ReportStatus, OpenStore, CloseStore, SpawnWorkers, SignalWorker,
                                  KillWorker, PauseWorkers, ResumeWorkers, StopGuardian,
-                                 SweepRemains, PublishDeath, Say, ExitAgent>;
+                                 ContinueGuardian, SweepRemains, PublishDeath, Say, ExitAgent>;
 using AgentEffects = std::vector<AgentEffect>;
 
 }  // namespace ddp::launcher

@@ -1,10 +1,10 @@
 #include "launcher/core/option_values.h"
 
 #include <algorithm>
-#include <csignal>
 #include <limits>
 
 #include "launcher/core/signal_names.h"
+#include "launcher/core/signal_roles.h"
 
 namespace ddp::launcher {
 
@@ -109,7 +109,8 @@ Result<std::vector<std::int32_t>> parse_signals(const std::string& option,
     if (!signal) {
       return Error{option + " takes names of signals (SIGTERM,SIGUSR1), not \"" + text + "\""};
     }
-    if (*signal == SIGKILL || *signal == SIGSTOP || *signal == SIGCHLD) {
+    const SignalRole role = role_of_signal(*signal);
+    if (role == SignalRole::not_ours || role == SignalRole::resumes) {
       return Error{option + ": " + name + " can't be handled"};
     }
     signals.push_back(*signal);

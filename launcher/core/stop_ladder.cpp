@@ -37,10 +37,25 @@ std::vector<StopEffect> StopLadder::hurry() {
   }
   killed_ = true;
   kill_at_.reset();
+  left_.reset();
   for (const LocalRank rank : alive_) {
     effects.emplace_back(SendKill{rank});
   }
   return effects;
+}
+
+void StopLadder::pause(Instant now) {
+  if (kill_at_) {
+    left_ = *kill_at_ - now;
+    kill_at_.reset();
+  }
+}
+
+void StopLadder::resume(Instant now) {
+  if (left_) {
+    kill_at_ = now + *left_;
+    left_.reset();
+  }
 }
 
 void StopLadder::exited(LocalRank local_rank) {
@@ -48,6 +63,7 @@ void StopLadder::exited(LocalRank local_rank) {
   if (alive_.empty()) {
     active_ = false;
     kill_at_.reset();
+    left_.reset();
   }
 }
 

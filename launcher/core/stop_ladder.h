@@ -31,6 +31,9 @@ class StopLadder {
                                               std::int32_t signal, rendezvous::Instant now);
   // Asked twice (a second Ctrl-C): SIGKILL at once to those still alive.
   [[nodiscard]] std::vector<StopEffect> hurry();
+  // Between these two the workers stand still, and so does the grace period.
+  void pause(rendezvous::Instant now);
+  void resume(rendezvous::Instant now);
   void exited(rendezvous::LocalRank local_rank);
   [[nodiscard]] std::vector<StopEffect> on_time(rendezvous::Instant now);
   [[nodiscard]] std::optional<rendezvous::Instant> next_deadline() const;
@@ -40,6 +43,7 @@ class StopLadder {
   rendezvous::Duration grace_;
   std::vector<rendezvous::LocalRank> alive_;
   std::optional<rendezvous::Instant> kill_at_;
+  std::optional<rendezvous::Duration> left_;  // of the grace period, while paused
   bool active_ = false;
   bool killed_ = false;
 };

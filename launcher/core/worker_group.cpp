@@ -37,6 +37,7 @@ void WorkerGroup::stop(std::int32_t signal, Instant now, AgentEffects& effects) 
 void WorkerGroup::forward(std::int32_t signal, Instant now, AgentEffects& effects) {
   if (climbing_) {
     climb(ladder_.begin(alive(), signal, now), now, effects);
+    resume(now, effects);
   }
   stop(signal, now, effects);
 }
@@ -50,6 +51,24 @@ void WorkerGroup::kill(Instant now, AgentEffects& effects) {
   if (climbing_) {
     climb(ladder_.hurry(), now, effects);
   }
+}
+
+void WorkerGroup::pause(Instant now, AgentEffects& effects) {
+  if (paused_ || (stage_ != Stage::spawning && stage_ != Stage::running)) {
+    return;
+  }
+  paused_ = true;
+  ladder_.pause(now);
+  effects.emplace_back(PauseWorkers{});
+}
+
+void WorkerGroup::resume(Instant now, AgentEffects& effects) {
+  if (!paused_) {
+    return;
+  }
+  paused_ = false;
+  ladder_.resume(now);
+  effects.emplace_back(ResumeWorkers{});
 }
 
 void WorkerGroup::publish(const Failure& failure, AgentEffects& effects) {
@@ -155,6 +174,7 @@ void WorkerGroup::advance(Instant now, AgentEffects& effects) {
         climbing_ = true;
         const std::vector<StopEffect> first = ladder_.begin(living, *stop_signal_, now);
         climb(kill_wanted_ ? ladder_.hurry() : first, now, effects);
+        resume(now, effects);
       }
       return;
     }

@@ -52,6 +52,9 @@ class WorkerGroup {
   // A user's signal: passed on even if a stop is under way.
   void forward(std::int32_t signal, Instant now, AgentEffects& effects);
   void kill(Instant now, AgentEffects& effects);
+  // The user suspends the job. Workers that are told to end meanwhile go on, so that they can.
+  void pause(Instant now, AgentEffects& effects);
+  void resume(Instant now, AgentEffects& effects);
   // Tells survivors of a death, once a round.
   void publish(const Failure& failure, AgentEffects& effects);
 
@@ -90,6 +93,7 @@ class WorkerGroup {
   StopLadder ladder_;
   std::optional<std::int32_t> stop_signal_;
   bool climbing_ = false;
+  bool paused_ = false;
   bool kill_wanted_ = false;
   bool published_ = false;
   std::optional<Instant> write_off_at_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "launcher/core/signal_names.h"
 #include "rendezvous/core/result.h"
 
 namespace ddp::launcher {
@@ -63,6 +64,14 @@ std::vector<std::string> plan_arguments(const LaunchConfig& config, LocalRank lo
   return arguments;
 }
 
+std::string signals_to_handle(const LaunchConfig& config) {
+  std::string names;
+  for (const std::int32_t signal : config.signals_to_handle) {
+    names += (names.empty() ? "" : ",") + signal_name(signal);
+  }
+  return names.empty() ? "SIGTERM,SIGINT,SIGHUP,SIGQUIT" : names;
+}
+
 // What all workers of the node share.
 Environment node_environment(const LaunchConfig& config, const rendezvous::NodeId& node,
                              const Placement& placement, const Environment& base) {
@@ -82,6 +91,7 @@ Environment node_environment(const LaunchConfig& config, const rendezvous::NodeI
   result["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(placement.max_restarts);
   result["TORCHELASTIC_RUN_ID"] = config.run_id;
   result["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  result["TORCHELASTIC_SIGNALS_TO_HANDLE"] = signals_to_handle(config);
   result.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (config.workers > 1) {
     result.try_emplace("OMP_NUM_THREADS", "1");

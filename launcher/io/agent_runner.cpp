@@ -1,6 +1,7 @@
 #include "launcher/io/agent_runner.h"
 
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "launcher/core/signal_roles.h"
 #include "launcher/core/verdict.h"
 #include "launcher/io/host_probe.h"
 #include "rendezvous/io/machine_time.h"
@@ -72,9 +74,12 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
       host_name_(host_name()),
       node_(new_node_id()),
       guardian_(context_, guarded.guardian_pipe.release()),
+      guardian_pid_(guarded.guardian),
+      guardian_pidfd_(std::move(guarded.guardian_pidfd)),
       timer_(context_),
-      signals_(context_,
-               {[this](int signal) { on_signal(signal); }, [this] { strangers_.child_ended(); }}),
+      signals_(context_, guarded.signals,
+               {[this](int signal, pid_t sender) { on_signal(signal, sender); },
+                [this] { strangers_.child_ended(); }}),
       strangers_(context_, {[this](pid_t pid) { return workers_ && workers_->owns(pid); },
                             [this](const std::string& text) { console_.line(text); }}),
       error_files_(places_for_files(environment), config_.run_id),
@@ -158,10 +163,11 @@ void AgentRunner::watch_guardian() {
   outlive_guardian();
 }
 
-void AgentRunner::on_signal(int signal) {
+void AgentRunner::on_signal(int signal, pid_t sender) {
   // Our part is done and we only wait for others: then asking again means now.
-  if (exit_) context_.stop();
-  handle(SignalReceived{signal});
+  const SignalRole role = role_of_signal(signal, config_.signals_to_handle);
+  if (exit_ && role == SignalRole::ends_job) context_.stop();
+  handle(SignalReceived{signal, sender == guardian_pid_});
 }
 
 // ---- effects ---------------------------------------------------------------------------------
@@ -221,7 +227,17 @@ void AgentRunner::carry_out(const ResumeWorkers&) {
 }
 
 void AgentRunner::carry_out(const StopGuardian&) {
-  if (!guardian_lost_) ::kill(::getppid(), SIGSTOP);
+  signal_guardian(SIGSTOP);
+}
+
+void AgentRunner::carry_out(const ContinueGuardian&) {
+  signal_guardian(SIGCONT);
+}
+
+void AgentRunner::signal_guardian(int signal) {
+  if (guardian_pidfd_.valid()) {
+    ::syscall(SYS_pidfd_send_signal, guardian_pidfd_.get(), signal, nullptr, 0);
+  }
 }
 
 void AgentRunner::carry_out(const SweepRemains& effect) {

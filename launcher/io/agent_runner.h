@@ -48,12 +48,15 @@ class AgentRunner {
   void carry_out(const PauseWorkers& effect);
   void carry_out(const ResumeWorkers& effect);
   void carry_out(const StopGuardian& effect);
+  void carry_out(const ContinueGuardian& effect);
   void carry_out(const SweepRemains& effect);
   void carry_out(const PublishDeath& effect);
   void carry_out(const Say& effect);
   void carry_out(const ExitAgent& effect);
 
-  void on_signal(int signal);
+  void signal_guardian(int signal);
+
+  void on_signal(int signal, pid_t sender);
   void note_folder();
 
   LaunchConfig config_;
@@ -62,6 +65,8 @@ class AgentRunner {
   rendezvous::NodeId node_;
   boost::asio::io_context context_{1};
   boost::asio::posix::stream_descriptor guardian_;
+  pid_t guardian_pid_;
+  UniqueFd guardian_pidfd_;
   boost::asio::steady_timer timer_;
   Signals signals_;
   Strangers strangers_;

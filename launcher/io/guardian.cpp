@@ -4,16 +4,20 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
+#include "launcher/core/signal_roles.h"
 #include "launcher/io/children.h"
 #include "launcher/io/empty_folders.h"
 
@@ -43,7 +47,6 @@ constexpr int kLooksBesideBystanders = 3;
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), size);
 }
 
-// A signal that the user's shell set to be ignored (nohup, a background job) stays ignored.
 bool is_ignored(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -52,8 +55,10 @@ bool is_ignored(int signal) {
 sigset_t block_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : kPassedOnSignals) {
-    if (!is_ignored(signal)) sigaddset(&set, signal);
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    const SignalRole role = role_of_signal(signal);
+    const bool wanted = role == SignalRole::resumes || !is_ignored(signal);
+    if (role != SignalRole::not_ours && wanted) sigaddset(&set, signal);
   }
   sigaddset(&set, SIGCHLD);
   // An inherited "ignore" would make the kernel reap children behind our back.
@@ -196,6 +201,7 @@ Guarded fork_agent() {
   ChildList bystanders;
   if (has_children()) bystanders.read();
   int pipe[2] = {-1, -1};
+  const pid_t guardian = ::getpid();
   const pid_t agent = ::pipe2(pipe, O_CLOEXEC) == 0 ? ::fork() : -1;
   if (agent < 0) {
     say("ddplaunch: cannot start: %s.\n", std::strerror(errno));
@@ -211,8 +217,10 @@ Guarded fork_agent() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   // Until it watches the pipe there is nothing to clean up, and it may be busy looking up a name.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0)));
+  // Alive now, so the number was still its own a moment ago.
   if (is_closed(pipe[0])) ::_exit(kLauncherFailed);
-  return Guarded{UniqueFd(pipe[0]), folder_note};
+  return Guarded{UniqueFd(pipe[0]), guardian, std::move(pidfd), folder_note, signals};
 }
 
 void outlive_guardian() {

@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <csignal>
 #include <span>
 
@@ -12,21 +11,23 @@
 
 namespace ddp::launcher {
 
-// What the guardian hands to the agent; blocked in the agent until its loop takes them.
-inline constexpr std::array kPassedOnSignals{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-
 // What the agent knows of its guardian.
 struct Guarded {
   UniqueFd guardian_pipe;  // at end of file as soon as the guardian is dead
+  pid_t guardian = -1;
+  UniqueFd guardian_pidfd;  // may be missing on an old kernel
   // Shared with the guardian. The agent writes the path of its folder of temporary files here,
   // NUL-terminated: if it is killed, the guardian removes what is empty in it. May be empty.
   std::span<char> folder_note;
+  // What the guardian hands to the agent, which decides what it means: all that have a meaning for
+  // a job or would kill, and SIGCHLD, which is the agent's own. Without those that the user's shell
+  // set to be ignored (nohup, a background job), which stay ignored. Blocked in both.
+  sigset_t signals{};
 };
 
 // Call it first in main, before any thread, descriptor or big allocation: the caller becomes the
 // guardian and stays as small as it is now. Returns in the agent only: its own session, child
-// subreaper, named `ddp-agent`, with kPassedOnSignals and SIGCHLD blocked; killed with its
-// guardian.
+// subreaper, named `ddp-agent`; killed with its guardian.
 [[nodiscard]] Guarded fork_agent();
 
 // From now on the agent watches the pipe and cleans up itself: before it starts anything.

@@ -161,15 +161,18 @@ void Job::note_member_status(Round& round, const NodeId& id, const NodeStatus& s
   }
 }
 
-// The first one of each node counts. Repeated, it was never later than any of its reports says: one
-// of them may have been on its way for long. No sender can date it back to before the round.
+// The first one of each node counts, and whether it was told to end. Repeated, it was never later
+// than any of its reports says: one of them may have been on its way for long. No sender can date
+// it back to before the round.
 void Job::note_failure(Round& round, Member& member, const Failure& failure, Instant now) {
   const Instant happened = std::max(now - failure.age, round.started);
-  if (!member.failure) {
-    member.failure = round.failures.size();
+  std::optional<std::size_t>& place =
+      failure.kind == FailureKind::interrupted ? member.interruption : member.failure;
+  if (!place) {
+    place = round.failures.size();
     round.failures.push_back({failure, happened});
   } else {
-    Instant& known = round.failures[*member.failure].happened;
+    Instant& known = round.failures[*place].happened;
     known = std::min(known, happened);
   }
 }

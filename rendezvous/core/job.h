@@ -100,7 +100,8 @@ class Job {
     bool succeeded = false;
     bool stopped = false;  // nothing of the round is left there
     bool lost = false;
-    std::optional<std::size_t> failure;  // its place in `failures`
+    std::optional<std::size_t> failure;       // its place in `failures`
+    std::optional<std::size_t> interruption;  // likewise; it may come while a failure is dealt with
   };
   struct Round {
     RoundId id;

@@ -39,6 +39,16 @@ std::string reason_of(const Failure& failure, RestartBudget budget) {
   return {};
 }
 
+// A batch system signals every process of a job: a worker may die of that before its launcher has
+// acted on it.
+bool died_of(const DatedFailure& death, const DatedFailure& interruption) {
+  constexpr Duration kSameMoment = std::chrono::seconds(1);
+  return death.failure.kind == FailureKind::worker_signaled &&
+         interruption.failure.kind == FailureKind::interrupted &&
+         death.failure.signal == interruption.failure.signal &&
+         interruption.happened - death.happened < kSameMoment;
+}
+
 EndJob end_with(const Failure& failure, RestartBudget budget) {
   return EndJob{Verdict{exit_code_of(failure), reason_of(failure, budget), failure, budget.used}};
 }
@@ -51,6 +61,9 @@ RoundOutcome decide_outcome(std::vector<DatedFailure> failures, RestartBudget bu
       failures.begin(), failures.end(),
       [](const DatedFailure& a, const DatedFailure& b) { return a.happened < b.happened; });
   const Failure& first = failures.front().failure;
+  for (const DatedFailure& dated : failures) {
+    if (died_of(failures.front(), dated)) return end_with(dated.failure, budget);
+  }
   const bool costs_restart = is_worker_death(first.kind);
   if (costs_restart && budget.used >= budget.allowed) return end_with(first, budget);
   for (const DatedFailure& dated : failures) {

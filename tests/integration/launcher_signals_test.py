@@ -1,5 +1,6 @@
 """ddplaunch: what a signal to it does to the job."""
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -7,6 +8,12 @@ import time
 import unittest
 
 from launcher_harness import Job, alive_with, is_alive, wait_until
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 class Signals(unittest.TestCase):
@@ -69,10 +76,7 @@ class Signals(unittest.TestCase):
             self.assertEqual(alive_with(job.mark), [])
 
     def test_a_second_SIGINT_to_the_node_of_the_coordinator_holds_up_no_other(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        nodes = ["--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}", "--shutdown-timeout=1000"]
+        nodes = ["--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={free_port()}", "--shutdown-timeout=1000"]
         with Job("report={report}:ready", "wait", options=[*nodes, "--node-rank=0"]) as first, \
              Job("report-on=15:{report}:got", "report={report}:ready", "wait-for={folder}/go", "exit=0",
                  options=[*nodes, "--node-rank=1"]) as other:
@@ -99,8 +103,73 @@ class Signals(unittest.TestCase):
             wait_until(lambda: not is_alive(pids["1"]), "rank 1 has failed")
             job.process.send_signal(signal.SIGINT)
             job.expect("got", 1)
-            self.assertIn(job.wait(), (3, 130))
+            self.assertEqual(job.wait(), 130)
+            self.assertEqual(len(job.expect("ready", 2)), 2)  # nobody was started again
+            self.assertNotIn("restart 1", job.stderr())
             self.assertEqual(alive_with(job.mark), [])
+
+    def test_SIGUSR1_is_a_warning_that_the_job_survives(self):
+        with Job("report-on=10:{report}:warned", "report-on=15:{report}:got", "exit-on=15:0", "report={report}:ready",
+                 "wait", options=["--shutdown-timeout=1000"]) as job:
+            pids = [pid for _, pid in job.expect("ready", 2)]
+            job.process.send_signal(signal.SIGUSR1)
+            self.assertEqual(sorted(pid for _, pid in job.expect("warned", 2)), sorted(pids))
+            self.assertEqual(job.stderr(), "")
+            job.process.send_signal(signal.SIGTERM)  # the first request to end
+            self.assertEqual(sorted(pid for _, pid in job.expect("got", 2)), sorted(pids))
+            self.assertEqual(job.wait(), 143)
+
+    def test_listed_SIGUSR1_ends_the_job(self):
+        with Job("report-on=10:{report}:got", "exit-on=10:0", "report={report}:ready", "wait",
+                 options=["--signals-to-handle=SIGUSR1,SIGALRM"]) as job:
+            job.expect("ready", 2)
+            job.process.send_signal(signal.SIGUSR1)
+            job.expect("got", 2)
+            self.assertEqual(job.wait(), 128 + signal.SIGUSR1)
+
+    def test_other_signals_that_kill_end_the_job_as_SIGTERM_does(self):
+        for number in (signal.SIGALRM, signal.SIGXCPU, signal.SIGPWR, signal.SIGVTALRM, signal.SIGRTMIN + 1):
+            with self.subTest(number), \
+                 Job("report-on=15:{report}:got", "exit-on=15:0", "report={report}:ready", "wait") as job:
+                job.expect("ready", 2)
+                job.process.send_signal(number)
+                job.expect("got", 2)
+                self.assertEqual(job.wait(), 128 + number)
+                self.assertEqual(alive_with(job.mark), [])
+
+    def test_a_batch_system_that_signals_every_process_stops_the_job_once(self):
+        with Job("report-on=15:{report}:got", "report={report}:ready", "wait-for={folder}/saved",
+                 "report={report}:saved", options=["--shutdown-timeout=1000"]) as job:
+            job.expect("ready", 2)
+            for number in (signal.SIGCONT, signal.SIGTERM):
+                for pid in alive_with(job.mark):
+                    os.kill(pid, number)
+            job.expect("got", 2)
+            job.touch("saved")
+            job.expect("saved", 2)  # they had the time
+            self.assertEqual(job.wait(), 143)
+            self.assertIn("the job was stopped: the launcher on", job.stderr())
+
+    def test_a_worker_that_the_batch_system_reached_first_is_not_blamed(self):
+        for _ in range(10):
+            with Job("report={report}:ready", "wait", options=["--max-restarts=1"]) as job:
+                job.expect("ready", 2)
+                for pid in sorted(alive_with(job.mark), reverse=True):  # the workers before the agent
+                    os.kill(pid, signal.SIGTERM)
+                self.assertEqual(job.wait(), 143)
+                self.assertIn("the job was stopped: the launcher on", job.stderr())
+
+    def test_SIGHUP_several_times_gives_workers_their_time(self):
+        with Job("report-on=1:{report}:got", "report={report}:ready", "wait-for={folder}/saved",
+                 "report={report}:saved", options=["--shutdown-timeout=1000"]) as job:
+            job.expect("ready", 2)
+            for _ in range(3):
+                job.process.send_signal(signal.SIGHUP)
+                time.sleep(0.15)  # longer than what counts as an echo
+            job.expect("got", 2)
+            job.touch("saved")
+            job.expect("saved", 2)
+            self.assertEqual(job.wait(), 129)
 
     @unittest.skipUnless(os.environ.get("SLOW_LOOKUP"), "the stand-in for a name server that is down was not built")
     def test_while_a_name_is_looked_up_it_is_not_waited_for(self):
@@ -111,6 +180,37 @@ class Signals(unittest.TestCase):
             job.process.send_signal(signal.SIGTERM)
             self.assertEqual(job.wait(), 143)
             self.assertLess(time.monotonic() - start, 20)  # the lookup takes 60 s
+
+    def test_at_random_moments_of_its_life(self):
+        """Before the fork, in the rendezvous, while workers run, are restarted, are being stopped."""
+        seed = int(os.environ.get("DDP_SEED", random.SystemRandom().randrange(1 << 32)))
+        trials = int(os.environ.get("DDP_TRIALS", "100"))
+        print(f"DDP_SEED={seed} DDP_TRIALS={trials}")
+        draw = random.Random(seed)
+        slowest = 0.0
+        for trial in range(trials):
+            number = draw.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+            twice = number == signal.SIGINT and draw.random() < 0.5
+            delay_s, pause_s = draw.uniform(0, 0.15), draw.uniform(0, 0.2)
+            grace = draw.choice([0, 0, 0, 1])
+            options = ["--max-restarts=100000", f"--shutdown-timeout={grace}"]
+            if draw.random() < 0.2:
+                options += ["--nnodes=2", "--node-rank=0", "--master-addr=127.0.0.1", f"--master-port={free_port()}"]
+            stubborn = ["ignore=15"] if draw.random() < 0.3 else []
+            what = f"{trial}: signal {number}, twice: {twice}, {delay_s:.4f} s, {pause_s:.4f} s, {options} {stubborn}"
+            with self.subTest(what), \
+                 Job(*stubborn, "daemon={report}", "only-rank=1", "exit=3", "wait", options=options) as job:
+                time.sleep(delay_s)  # the moment of the signal, not a wait for anything
+                start = time.monotonic()
+                job.process.send_signal(number)
+                if twice:
+                    time.sleep(pause_s)
+                    job.process.send_signal(number)
+                self.assertEqual(job.wait(), 128 + number)
+                slowest = max(slowest, time.monotonic() - start - grace)
+                self.assertEqual(alive_with(job.mark), [])
+        print(f"slowest of {trials}: gone {slowest:.3f} s after the grace period")
+        self.assertLess(slowest, 10)
 
     def test_in_the_first_moments_it_is_never_lost(self):
         for delay_ms in range(0, 40, 2):

@@ -198,6 +198,7 @@ void SimAgent::perform(const launcher::KillWorker& effect) {
 void SimAgent::perform(const launcher::PauseWorkers&) {}
 void SimAgent::perform(const launcher::ResumeWorkers&) {}
 void SimAgent::perform(const launcher::StopGuardian&) {}
+void SimAgent::perform(const launcher::ContinueGuardian&) {}
 
 void SimAgent::perform(const launcher::SweepRemains& effect) {
   later(around_.world.between(Duration{}, milliseconds(50)),

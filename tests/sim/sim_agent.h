@@ -77,6 +77,7 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
   void perform(const launcher::PauseWorkers& effect);
   void perform(const launcher::ResumeWorkers& effect);
   void perform(const launcher::StopGuardian& effect);
+  void perform(const launcher::ContinueGuardian& effect);
   void perform(const launcher::SweepRemains& effect);
   void perform(const launcher::PublishDeath&) { peers_lost(); }
   void perform(const launcher::Say& effect);

@@ -141,6 +141,7 @@ struct ShowEffect {
   std::string operator()(const PauseWorkers&) const { return "pause"; }
   std::string operator()(const ResumeWorkers&) const { return "resume"; }
   std::string operator()(const StopGuardian&) const { return "stop_guardian"; }
+  std::string operator()(const ContinueGuardian&) const { return "continue_guardian"; }
   std::string operator()(const SweepRemains& effect) const { return "sweep " + show(effect.round); }
   std::string operator()(const PublishDeath& effect) const {
     return "publish " + show(effect.failure);
@@ -185,6 +186,7 @@ class Player {
     config.program = "train";
     config.workers = settings.number("workers", 2);
     config.shutdown_timeout = std::chrono::milliseconds(settings.number("grace_ms", 30000));
+    if (settings.has("listed")) config.signals_to_handle.push_back(settings.number("listed", 0));
     return config;
   }
 
@@ -219,7 +221,7 @@ class Player {
       return RemainsGone{parse_round(c.round)};
     }
     if (c.name == "signal") {
-      return SignalReceived{std::stoi(c.text)};
+      return SignalReceived{std::stoi(c.text), c.number("direct", 0) == 0};
     }
     if (c.name == "guardian_lost") {
       return GuardianLost{};

@@ -312,6 +312,9 @@ TEST_CASE("command line: what happens on a failure, and what is told of it") {
         "--signals-to-handle takes names of signals (SIGTERM,SIGUSR1), not "
         "\"SIGTERM,SIGNOPE\"");
   CHECK(error({"--signals-to-handle=KILL", "x"}) == "--signals-to-handle: KILL can't be handled");
+  CHECK(error({"--signals-to-handle=SIGSEGV", "x"}) ==
+        "--signals-to-handle: SIGSEGV can't be handled");
+  CHECK(error({"--signals-to-handle=CONT", "x"}) == "--signals-to-handle: CONT can't be handled");
   // torchrun's are defaults by environment, ours are not.
   CHECK(config({"x"}, {{"PET_SIGNALS_TO_HANDLE", "SIGUSR2"}}).signals_to_handle ==
         std::vector<std::int32_t>{SIGUSR2});

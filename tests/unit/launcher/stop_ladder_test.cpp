@@ -76,6 +76,27 @@ TEST_CASE("stop ladder: a grace period of zero kills at the next look") {
   CHECK(show(ladder.on_time(kStart)) == "0:kill 2:kill ");
 }
 
+TEST_CASE("stop ladder: while it is paused the grace period stands still") {
+  StopLadder ladder(seconds(30));
+  (void)ladder.begin(kTwo, SIGTERM, kStart);
+  ladder.pause(kStart + seconds(20));
+  CHECK(ladder.next_deadline() == std::nullopt);
+  CHECK(ladder.on_time(kStart + seconds(500)).empty());
+  ladder.resume(kStart + seconds(1000));
+  CHECK(ladder.next_deadline() == kStart + seconds(1010));
+  ladder.resume(kStart + seconds(1005));
+  CHECK(ladder.next_deadline() == kStart + seconds(1010));
+}
+
+TEST_CASE("stop ladder: paused, it still kills when hurried") {
+  StopLadder ladder(seconds(30));
+  (void)ladder.begin(kTwo, SIGTERM, kStart);
+  ladder.pause(kStart);
+  CHECK(show(ladder.hurry()) == "0:kill 2:kill ");
+  ladder.resume(kStart + seconds(1));
+  CHECK(ladder.next_deadline() == std::nullopt);
+}
+
 TEST_CASE("stop ladder: nobody alive, nothing to do") {
   StopLadder ladder(seconds(30));
   CHECK(ladder.begin({}, SIGTERM, kStart).empty());

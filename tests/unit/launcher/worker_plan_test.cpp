@@ -48,26 +48,28 @@ TEST_CASE("worker plan: the environment is torchrun's, with ours beside it") {
   REQUIRE(plans.size() == 2);
   CHECK(plans[0].rank.value == 4);
   CHECK(plans[1].local_rank.value == 1);
-  CHECK(plans[1].environment == Environment{{"DDP_NODE_ID", "cafe"},
-                                            {"DDP_ROUND", "3:00000000000000ab"},
-                                            {"GROUP_RANK", "1"},
-                                            {"GROUP_WORLD_SIZE", "2"},
-                                            {"HOME", "/root"},
-                                            {"LOCAL_RANK", "1"},
-                                            {"LOCAL_WORLD_SIZE", "2"},
-                                            {"MASTER_ADDR", "10.0.0.1"},
-                                            {"MASTER_PORT", "4711"},
-                                            {"OMP_NUM_THREADS", "1"},
-                                            {"RANK", "5"},
-                                            {"ROLE_NAME", "trainer"},
-                                            {"ROLE_RANK", "2"},
-                                            {"ROLE_WORLD_SIZE", "3"},
-                                            {"TORCHELASTIC_MAX_RESTARTS", "5"},
-                                            {"TORCHELASTIC_RESTART_COUNT", "2"},
-                                            {"TORCHELASTIC_RUN_ID", "job7"},
-                                            {"TORCHELASTIC_USE_AGENT_STORE", "True"},
-                                            {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
-                                            {"WORLD_SIZE", "6"}});
+  CHECK(plans[1].environment ==
+        Environment{{"DDP_NODE_ID", "cafe"},
+                    {"DDP_ROUND", "3:00000000000000ab"},
+                    {"GROUP_RANK", "1"},
+                    {"GROUP_WORLD_SIZE", "2"},
+                    {"HOME", "/root"},
+                    {"LOCAL_RANK", "1"},
+                    {"LOCAL_WORLD_SIZE", "2"},
+                    {"MASTER_ADDR", "10.0.0.1"},
+                    {"MASTER_PORT", "4711"},
+                    {"OMP_NUM_THREADS", "1"},
+                    {"RANK", "5"},
+                    {"ROLE_NAME", "trainer"},
+                    {"ROLE_RANK", "2"},
+                    {"ROLE_WORLD_SIZE", "3"},
+                    {"TORCHELASTIC_MAX_RESTARTS", "5"},
+                    {"TORCHELASTIC_RESTART_COUNT", "2"},
+                    {"TORCHELASTIC_RUN_ID", "job7"},
+                    {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+                    {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                    {"WORLD_SIZE", "6"}});
 }
 
 TEST_CASE("worker plan: what an outer launcher left behind does not reach a worker") {

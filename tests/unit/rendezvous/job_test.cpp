@@ -292,6 +292,17 @@ TEST_CASE("job: it ends when an agent with a part in it is interrupted") {
   CHECK(scene.told<Close>("b").verdict.exit_code == 143);
 }
 
+TEST_CASE("job: interrupted while a failed round is being stopped, it does not start again") {
+  JobScene scene = running(5);
+  scene.report("a", NodePhase::failed, worker_failure(3));
+  CHECK(scene.is_told<Stop>("b"));
+  scene.report("a", NodePhase::failed, interruption(2));
+  scene.report("a", NodePhase::stopped, interruption(2));
+  scene.report("b", NodePhase::stopped);
+  CHECK(scene.told<Close>("b").verdict.exit_code == 130);
+  CHECK(scene.told<Close>("b").verdict.failure->kind == FailureKind::interrupted);
+}
+
 TEST_CASE("job: an interrupted agent that has not begun its round is not waited for") {
   JobScene scene;
   scene.arrive("a");

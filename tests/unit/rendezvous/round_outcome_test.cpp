@@ -65,6 +65,10 @@ TEST_CASE("round_outcome: the first cause decides") {
        {at(1, kExited, 7), at(2, kInterrupted, 2)},
        {0, 0},
        7},
+      {"a batch system's signal that reached the worker first",
+       {at(1, kSignaled, 15), at(1, kInterrupted, 15)},
+       {0, 0},
+       143},
       {"the loss of a node is free", {at(1, kLost)}, {0, 0}, kAgain},
       {"and so is what dies of it", {at(1, kLost), at(2, kExited, 1)}, {0, 0}, kAgain},
       {"but not what died before it", {at(1, kExited, 4), at(2, kLost)}, {0, 0}, 4},
@@ -91,6 +95,18 @@ TEST_CASE("round_outcome: the verdict tells how many restarts were used") {
   CHECK(verdict.restarts_used == 2);
   CHECK(verdict.failure == at(1, kExited, 7).failure);
   CHECK(verdict.reason == "a worker failed on host h1 and no restart is left (2 of 2 used)");
+}
+
+TEST_CASE("round_outcome: who died of the signal that interrupted its launcher is not blamed") {
+  const auto blamed = [](std::vector<DatedFailure> failures) {
+    return std::get<EndJob>(decide_outcome(std::move(failures), {0, 0})).verdict.failure->kind;
+  };
+  DatedFailure death = at(5, kSignaled, 15);
+  death.happened -= std::chrono::milliseconds(10);
+  CHECK(blamed({death, at(5, kInterrupted, 15)}) == kInterrupted);
+  CHECK(blamed({death, at(5, kInterrupted, 2)}) == kSignaled);
+  CHECK(blamed({at(3, kSignaled, 15), at(5, kInterrupted, 15)}) == kSignaled);
+  CHECK(blamed({at(5, kExited, 15), at(5, kInterrupted, 15)}) == kExited);
 }
 
 }  // namespace ddp::rendezvous::test

@@ -1,0 +1,137 @@
+// What the agent does about a signal: end the job, pass it on, suspend, resume.
+#include <algorithm>
+#include <utility>
+
+#include "launcher/core/agent.h"
+#include "launcher/core/signal_names.h"
+#include "launcher/core/signal_roles.h"
+
+namespace ddp::launcher {
+
+using rendezvous::FailureKind;
+using Stage = WorkerGroup::Stage;
+
+namespace {
+
+std::string count_of_workers(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " worker" : " workers");
+}
+
+}  // namespace
+
+void Agent::on(const SignalReceived& event, Instant now, AgentEffects& effects) {
+  switch (role_of_signal(event.signal, config_.signals_to_handle)) {
+    case SignalRole::not_ours:
+    case SignalRole::nothing:
+      return;
+    case SignalRole::passed_on:
+      return pass_on(event, now, effects);
+    case SignalRole::suspends:
+      return suspend(now, effects);
+    case SignalRole::resumes:
+      return resume(now, effects);
+    case SignalRole::ends_job:
+      break;
+  }
+  if (ending_ && ending_->signal != 0) {
+    ask_again(event, now, effects);
+  } else {
+    interrupt(event, now, effects);
+  }
+  resume(now, effects);
+}
+
+void Agent::interrupt(const SignalReceived& event, Instant now, AgentEffects& effects) {
+  const Duration patience = last_order_ && !(ending_ && ending_->patience == Duration{})
+                                ? Duration{kLeavePatience}
+                                : Duration{};
+  ending_ = Ending{rendezvous::exit_code::kSignalBase + event.signal,
+                   "interrupted by " + signal_name(event.signal), patience, event.signal, now};
+  ending_->heard_from(event.passed_on);
+  next_.reset();
+  if (!verdict_) {
+    Failure failure;
+    failure.kind = FailureKind::interrupted;
+    failure.host = host_;
+    failure.signal = event.signal;
+    own_failure_ = DatedFailure{failure, now};
+  }
+  tell_workers_to_end(event.signal, now, effects);
+}
+
+void Agent::tell_workers_to_end(std::int32_t signal, Instant now, AgentEffects& effects) {
+  if (!group_) {
+    return;
+  }
+  const std::int32_t sent = ending_signal_for_workers(signal, config_.signals_to_handle);
+  const std::size_t living = group_->alive().size();
+  if (living > 0) {
+    const std::string how = sent == signal ? ": passed on to " : ": " + signal_name(sent) + " to ";
+    effects.emplace_back(Say{Say::Level::warning,
+                             signal_name(signal) + how + count_of_workers(living) +
+                                 (asks_to_hurry(signal) ? "; a second one kills at once" : "")});
+  }
+  group_->forward(sent, now, effects);
+}
+
+// Batch systems signal every process of a job, some with two signals in a row, and a terminal that
+// is closed sends several: only a person, or a batch system that has lost patience, asks twice.
+void Agent::ask_again(const SignalReceived& event, Instant now, AgentEffects& effects) {
+  const bool news = ending_->heard_from(event.passed_on);
+  const bool other_half = event.signal == ending_->signal && news;
+  if (now - ending_->at < kSignalEcho || other_half || !asks_to_hurry(event.signal)) {
+    return;
+  }
+  if (!asks_to_hurry(ending_->signal)) {
+    ending_->signal = event.signal;
+    ending_->at = now;
+    return tell_workers_to_end(event.signal, now, effects);
+  }
+  ending_->patience = std::min(ending_->patience, Duration{kHurriedPatience});
+  if (group_) {
+    group_->kill(now, effects);
+  }
+}
+
+void Agent::pass_on(const SignalReceived& event, Instant now, AgentEffects& effects) {
+  const PassedOn before = std::exchange(passed_on_[event.signal], {now, event.passed_on});
+  if (before.at && now - *before.at < kSignalEcho && before.by_guardian != event.passed_on) {
+    return;
+  }
+  const bool running = group_ && group_->stage() == Stage::running;
+  const std::vector<LocalRank> living = running ? group_->alive() : std::vector<LocalRank>{};
+  effects.emplace_back(
+      Say{Say::Level::note,
+          signal_name(event.signal) + (living.empty()
+                                           ? ": no worker is there to get it"
+                                           : ": passed on to " + count_of_workers(living.size()))});
+  for (const LocalRank rank : living) {
+    effects.emplace_back(SignalWorker{rank, event.signal});
+  }
+}
+
+void Agent::suspend(Instant now, AgentEffects& effects) {
+  if (suspended_) {
+    return;
+  }
+  suspended_ = true;
+  if (group_) {
+    group_->pause(now, effects);
+  }
+  effects.emplace_back(Say{Say::Level::note, "suspended"});
+  effects.emplace_back(StopGuardian{});
+}
+
+void Agent::resume(Instant now, AgentEffects& effects) {
+  if (!suspended_) {
+    return;
+  }
+  suspended_ = false;
+  if (group_) {
+    group_->resume(now, effects);
+  }
+  effects.emplace_back(Say{Say::Level::note, "resumed"});
+  effects.emplace_back(ContinueGuardian{});
+}
+
+}  // namespace ddp::launcher
