@@ -68,9 +68,6 @@ SpawnRefusal explain_exec_error(const std::string& name, const std::vector<std::
                 " is no program that this system can run: a script needs a first line such as "
                 "#!/bin/sh"};
   }
-  if (error == E2BIG) {
-    return {kNotExecutable, "the arguments and environment of " + quoted + " are too long"};
-  }
   return {kNotExecutable,
           path + " could not be started: " + std::generic_category().message(error)};
 }

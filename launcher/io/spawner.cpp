@@ -15,6 +15,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "launcher/io/argument_limits.h"
 #include "launcher/io/signals_blocked.h"
 
 // The C library's own name of clone. The other one is ThreadSanitizer's in its builds, which takes
@@ -208,6 +209,7 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
   UniqueFd owned(pidfd);
   if (plan.error != 0) {
     ::waitpid(pid, nullptr, 0);  // It has exited already.
+    if (plan.error == E2BIG) return explain_too_long(command.arguments, block);
     return explain_exec_error(command.arguments.front(), files, plan.error);
   }
   UniqueFd second(::fcntl(owned.get(), F_DUPFD_CLOEXEC, 0));
