@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "rendezvous/core/first_bytes.h"
+#include "rendezvous/io/port_owner.h"
 
 namespace ddp::rendezvous {
 namespace {
@@ -32,11 +33,12 @@ constexpr std::size_t kGreetingAtOnce = 4096;
 // would only spin.
 constexpr auto kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 
-Error cannot_listen(const Endpoint& endpoint, const error_code& why) {
+Error cannot_listen(const Endpoint& endpoint, const tcp::endpoint& at, const error_code& why) {
   std::string text = "cannot listen on " + text_of(endpoint) + ": ";
   if (why == asio::error::address_in_use) {
-    text +=
-        "address already in use; stop what listens there or choose another port (0: a free one)";
+    const auto owner = port_owner(at);
+    text += owner ? "in use by " + *owner : "address already in use";
+    text += "; stop what listens there or choose another port (0: a free one)";
   } else if (why.value() == EADDRNOTAVAIL) {
     text += "this host has no such address; give one of its own";
   } else if (why == asio::error::access_denied) {
@@ -233,7 +235,7 @@ Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& context,
   if (!address) return address.error();
   const auto door = std::make_shared<Door>(context, std::move(routes));
   const tcp::endpoint at(address.value(), endpoint.port.value);
-  if (const error_code error = door->open(at, endpoint)) return cannot_listen(endpoint, error);
+  if (const error_code error = door->open(at, endpoint)) return cannot_listen(endpoint, at, error);
   door->wait_for_connections();
   return std::make_unique<Listener>(Key{}, door);
 }
