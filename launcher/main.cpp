@@ -61,6 +61,9 @@ HostFacts look_at_host(const Environment& environment) {
 std::string cannot_go_on(const std::error_code& code) {
   std::string text = "cannot go on: " + code.message();
   if (code == std::errc::too_many_files_open) text += " (raise the limit: ulimit -n)";
+  if (code == std::errc::resource_unavailable_try_again) {
+    text += " (see ulimit -u and the process limit of the container)";
+  }
   if (code == std::errc::file_too_large) text += " (raise the limit of file sizes: ulimit -f)";
   return text;
 }

@@ -204,7 +204,9 @@ Guarded fork_agent() {
   const pid_t guardian = ::getpid();
   const pid_t agent = ::pipe2(pipe, O_CLOEXEC) == 0 ? ::fork() : -1;
   if (agent < 0) {
-    say("ddplaunch: cannot start: %s.\n", std::strerror(errno));
+    const bool too_many = errno == EAGAIN;
+    say("ddplaunch: cannot start: %s%s.\n", std::strerror(errno),
+        too_many ? " (see ulimit -u and the process limit of the container)" : "");
     ::_exit(kLauncherFailed);
   }
   if (agent > 0) {
