@@ -76,9 +76,13 @@ def wait_until_gone(mark):
 
 
 class Job:
-    """One ddplaunch with workers that carry out `actions`; {report} and {folder} in them are replaced."""
+    """One ddplaunch with workers that carry out `actions`; {report} and {folder} in them are replaced.
 
-    def __init__(self, *actions, workers=2, options=(), program=None, preexec=None, wrapper=(), stdout=None):
+    `uid`: it runs as that user, whom nobody else need know. `environment`: what differs from ours; None leaves out.
+    """
+
+    def __init__(self, *actions, workers=2, options=(), program=None, preexec=None, wrapper=(), stdout=None,
+                 uid=None, environment=None):
         self.mark = "mark-" + uuid.uuid4().hex
         self.folder = tempfile.mkdtemp(prefix="ddp_test_")
         self.report = os.path.join(self.folder, "report")
@@ -88,6 +92,10 @@ class Job:
         self.lines = []
         self.temp = os.path.join(self.folder, "tmp")
         os.mkdir(self.temp)
+        if uid is not None:
+            os.chmod(self.folder, 0o711)
+            for path in (self.report, self.temp):
+                os.chown(path, uid, uid)
         filled = [a.replace("{report}", self.report).replace("{folder}", self.folder) for a in actions]
         command = [*wrapper, DDPLAUNCH, f"--nproc-per-node={workers}", *options, "--no-python"]
         command += [*program] if program else [SCRIPTED_WORKER, self.mark, *filled]
@@ -98,7 +106,9 @@ class Job:
             with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
                 self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=err, preexec_fn=preexec,
                                                 stdout=out if stdout is None else stdout,
-                                                env={**os.environ, "TMPDIR": self.temp})
+                                                env=self.with_changes(environment or {}),
+                                                **({} if uid is None else {"user": uid, "group": uid,
+                                                                           "extra_groups": []}))
         except OSError:
             self.forget()
             raise
@@ -117,6 +127,10 @@ class Job:
             self.process.kill()
         self.process.wait()
         self.forget()
+
+    def with_changes(self, changes):
+        environment = {**os.environ, "TMPDIR": self.temp, **changes}
+        return {name: value for name, value in environment.items() if value is not None}
 
     def forget(self):
         os.close(self.fifo)
@@ -166,6 +180,12 @@ class Job:
 
     def left_in_temp(self):
         return [os.path.join(folder, name) for folder, folders, files in os.walk(self.temp) for name in folders + files]
+
+
+def can_run_as(uid):
+    """Whether tests may start the launcher as another user: as root, from a folder that all may read."""
+    command = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", DDPLAUNCH, "--version"]
+    return shutil.which("setpriv") and subprocess.run(command, capture_output=True).returncode == 0
 
 
 def comm_of(pid):

@@ -1,22 +1,43 @@
 """ddplaunch in places where something is missing: it runs a job of two all the same."""
 import os
 import resource
+import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
-from launcher_harness import DDPLAUNCH, Job, alive_with, is_alive
+from launcher_harness import DDPLAUNCH, SCRIPTED_WORKER, Job, alive_with, can_run_as, is_alive
 
 
 def can(*command):
     return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
+# A number that no user has, so that nobody else's processes count towards its limits.
+UNKNOWN_USER = 54321
+
+# Each in a mount namespace of its own, so nothing changes for anybody else.
+HIDE_PROC = 'mount -t tmpfs none /proc && exec "$0" "$@"'
+HIDE_DEV_SHM = 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec "$0" "$@"'
+READ_ONLY = ('while read -r _ place _; do mount -o remount,bind,ro "$place" 2> /dev/null; done < /proc/self/mounts; '
+             '! touch "$0" 2> /dev/null && exec "$0" "$@"')
+
+
+def with_mounts(script):
+    return ["unshare", "--mount", "sh", "-c", script]
+
+
+def with_host_name(name):
+    return ["unshare", "--uts", "python3", "-c",
+            "import os, socket, sys; socket.sethostname(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])", name]
+
+
 class Surroundings(unittest.TestCase):
-    def succeeds(self, job, said=""):
+    def succeeds(self, job, said="", workers=2):
         with job:
-            ranks = sorted(rank for rank, _ in job.expect("ready", 2))
-            self.assertEqual(ranks, ["0", "1"])
+            ranks = sorted(int(rank) for rank, _ in job.expect("ready", workers))
+            self.assertEqual(ranks, list(range(workers)))
             self.assertEqual(job.wait(), 0)
             self.assertEqual(job.stderr(), said)
             self.assertEqual(alive_with(job.mark), [])
@@ -30,10 +51,10 @@ class Surroundings(unittest.TestCase):
                 self.assertEqual(descriptors, ["0", "1", "2", "3"])
             self.assertEqual(job.wait(), 0)
 
-    def test_64_descriptors(self):
+    def test_64_descriptors_and_8_workers(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-        self.succeeds(Job("report={report}:ready", preexec=limit))
+        self.succeeds(Job("report={report}:ready", preexec=limit, workers=8), workers=8)
 
     def test_too_few_descriptors_for_so_many_workers(self):
         def limit():
@@ -59,19 +80,55 @@ class Surroundings(unittest.TestCase):
     def test_an_empty_environment_but_for_PATH(self):
         self.succeeds(Job("report={report}:ready", wrapper=["env", "-i", "PATH=" + os.environ["PATH"]]))
 
+    def test_a_user_without_home_name_or_passwd_entry(self):
+        if not can_run_as(UNKNOWN_USER):
+            self.skipTest("not root, or the build is in a private folder")
+        nameless = {"HOME": None, "USER": None, "LOGNAME": None}
+        self.succeeds(Job("report={report}:ready", uid=UNKNOWN_USER, environment=nameless))
+
+    def test_a_plain_locale_and_names_in_any_bytes(self):
+        with tempfile.TemporaryDirectory(prefix="ddp_größe_") as folder:
+            odd = os.fsencode(folder) + b"/w\xc3\xb6rker \xf0\x9f\x9a\x80 \xff\n"  # UTF-8, and bytes that are none
+            shutil.copy(os.fsencode(SCRIPTED_WORKER), odd)
+            with Job(program=[odd, b"mark", b"print=\xc3\xa9 \xff $$ \xe2\x9c\x93"],
+                     environment={"LANG": "C", "LC_ALL": "C"}) as job:
+                self.assertEqual(job.wait(), 0)
+                self.assertEqual(job.stderr(), "")
+                with open(job.out_path, "rb") as out:
+                    self.assertEqual(out.read(), b"\xc3\xa9 \xff $ \xe2\x9c\x93\n" * 2)
+
+    def test_any_host_name(self):
+        if not can(*with_host_name("x"), "true"):
+            self.skipTest("host names can't be changed here")
+        for name in ("h" * 64, "123", "", "under_score", "-", "a.b.", "10.0.0.300"):
+            with self.subTest(name=name):
+                self.succeeds(Job("report={report}:ready", wrapper=with_host_name(name)))
+
     def test_no_place_for_error_files(self):
         with Job("environment={folder}/env", wrapper=["env", "TMPDIR=/proc/no/such/folder"], workers=1) as job:
             self.assertEqual(job.wait(), 0)
             with open(os.path.join(job.folder, "env"), "rb") as text:
                 self.assertIn(b"TORCHELASTIC_ERROR_FILE=", text.read().split(b"\0"))
 
-    def test_no_proc(self):
-        hide = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
+    def succeeds_with_mounts(self, script, said="", **more):
+        hide = with_mounts(script)
+        if not can(*hide, "/bin/true"):
+            self.skipTest("no mount namespaces here")
         looked = subprocess.run([*hide, DDPLAUNCH, "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        if not can(*hide, "true") or looked.returncode != 0 or looked.stderr:
-            self.skipTest("/proc can't be hidden here, or a sanitizer needs it")
-        self.succeeds(Job("report={report}:ready", wrapper=hide),
-                      "ddplaunch: /proc can't be read: processes that workers leave behind may outlive the job\n")
+        if looked.returncode != 0 or looked.stderr:
+            self.skipTest("a sanitizer needs what is hidden")
+        self.succeeds(Job("report={report}:ready", wrapper=hide, **more), said)
+
+    def test_no_proc(self):
+        self.succeeds_with_mounts(
+            HIDE_PROC, "ddplaunch: /proc can't be read: processes that workers leave behind may outlive the job\n")
+
+    def test_no_dev_shm(self):
+        self.succeeds_with_mounts(HIDE_DEV_SHM, environment={"TMPDIR": None})
+
+    def test_nothing_can_be_written_anywhere(self):
+        self.succeeds_with_mounts(READ_ONLY)
+        self.succeeds_with_mounts(READ_ONLY, environment={"TMPDIR": None})
 
     def test_what_a_script_started_before_it_became_ddplaunch_lives_on(self):
         started = ["sh", "-c", 'sleep 1000 & echo $! > "$TMPDIR/bystander"; exec "$0" "$@"']
