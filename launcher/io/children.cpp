@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -150,6 +151,17 @@ std::optional<pid_t> find_ended_child() {
 
 bool reap(pid_t pid) {
   return ::waitpid(pid, nullptr, WNOHANG) == pid;
+}
+
+void GroupKiller::kill_group_of(pid_t ended, std::span<const pid_t> spared) {
+  const pid_t group = ::getpgid(ended);
+  if (group <= 1 || std::find(killed_.begin(), killed_.end(), group) != killed_.end()) return;
+  const bool is_spared =
+      group == ::getpgrp() || std::any_of(spared.begin(), spared.end(),
+                                          [group](pid_t pid) { return ::getpgid(pid) == group; });
+  if (is_spared) return;
+  ::kill(-group, SIGKILL);
+  killed_[next_++ % kRemembered] = group;
 }
 
 ProcessLook look_at(pid_t pid) {

@@ -41,6 +41,21 @@ class ChildList {
 // True if that child had ended and is gone now.
 bool reap(pid_t pid);
 
+// Kills the process groups of dead children: whoever forks and leaves, all the time, is caught by
+// his dead, which hold the group's number until they are reaped. One for each pass over the dead.
+class GroupKiller {
+ public:
+  // SIGKILL for that child's group, but for our own group and those of `spared`. Once a group: they
+  // may be thousands, and the kernel goes through all of them.
+  void kill_group_of(pid_t ended, std::span<const pid_t> spared = {});
+
+ private:
+  static constexpr std::size_t kRemembered = 64;
+
+  std::array<pid_t, kRemembered> killed_{};
+  std::size_t next_ = 0;
+};
+
 // Name and state letter of a process, for messages; "?" where they can't be had.
 struct ProcessLook {
   std::array<char, 32> name{'?'};

@@ -32,6 +32,9 @@ constexpr int kSweepLimitSeconds = 10;
 constexpr int kSayLimitMs = 1000;
 constexpr timespec kBetweenPasses{0, 5'000'000};
 constexpr int kLooksBesideBystanders = 3;
+// Then the living have their turn. Most, for listing children takes the square of how many there
+// are.
+constexpr int kReapedAtOnce = 100'000;
 
 [[gnu::format(printf, 1, 2)]] void say(const char* format, ...) {
   std::array<char, 512> line;
@@ -111,11 +114,25 @@ class Guardian {
     sigaddset(&child_ended, SIGCHLD);
     const std::time_t give_up = now() + kSweepLimitSeconds;
     int found_none = 0;  // a list that is read while it changes may miss one
-    for (reap_all(); has_children(); reap_all()) {
+    for (reap_the_jobs(); has_children(); reap_the_jobs()) {
       if (now() > give_up || !children_.read()) return name_the_unkillable();
       found_none = kill_the_jobs() ? 0 : found_none + 1;
-      if (found_none == kLooksBesideBystanders) return;
+      if (found_none >= kLooksBesideBystanders && !bystanders_.pids().empty()) return;
       ::sigtimedwait(&child_ended, nullptr, &kBetweenPasses);
+    }
+  }
+
+  void reap_the_jobs() {
+    GroupKiller groups;
+    for (int reaped = 0; reaped < kReapedAtOnce; ++reaped) {
+      const auto pid = find_ended_child();
+      if (!pid) return;
+      if (bystanders_.contains(*pid)) {
+        bystanders_.remove(*pid);  // the number may be anybody's next
+      } else {
+        groups.kill_group_of(*pid, bystanders_.pids());
+      }
+      if (!reap(*pid)) return;
     }
   }
 

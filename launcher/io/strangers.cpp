@@ -9,6 +9,7 @@ namespace ddp::launcher {
 namespace {
 
 constexpr std::chrono::seconds kGiveUpAfter{10};
+constexpr int kReapedAtOnce = 1000;  // then the loop has its turn
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kLongestPause{50};
 
@@ -18,16 +19,25 @@ Strangers::Strangers(boost::asio::io_context& context, Callbacks callbacks)
     : callbacks_(std::move(callbacks)), context_(context), timer_(context) {}
 
 void Strangers::child_ended() {
-  reap_ended();
-  if (on_gone_) pass();
+  if (on_gone_) {
+    pass();
+  } else {
+    reap_ended();
+  }
 }
 
-void Strangers::reap_ended() {
+bool Strangers::reap_ended() {
   // The kernel shows one ended child at a time. A worker among them is its owner's, who calls again
   // when it has been reaped; so what hides behind it is not forgotten.
-  while (const auto pid = find_ended_child()) {
-    if (callbacks_.is_worker(*pid) || !reap(*pid)) return;
+  GroupKiller groups;
+  for (int reaped = 0; reaped < kReapedAtOnce; ++reaped) {
+    const auto pid = find_ended_child();
+    if (!pid || callbacks_.is_worker(*pid)) return true;
+    if (on_gone_) groups.kill_group_of(*pid);  // while workers run, it may be theirs
+    if (!reap(*pid)) return true;
   }
+  boost::asio::post(context_, [this] { child_ended(); });
+  return false;
 }
 
 void Strangers::sweep(std::function<void()> on_gone) {
@@ -39,7 +49,7 @@ void Strangers::sweep(std::function<void()> on_gone) {
 
 // What is killed here leaves its own children to us, so one pass after another until none is left.
 void Strangers::pass() {
-  reap_ended();
+  if (!reap_ended()) return;  // listing children takes the square of how many there are
   const std::vector<pid_t> left = find();
   if (left.empty()) return finish();
   if (std::chrono::steady_clock::now() >= give_up_at_) return give_up(left);

@@ -30,7 +30,7 @@ class Strangers {
   void sweep(std::function<void()> on_gone);
 
  private:
-  void reap_ended();
+  bool reap_ended();  // false: there are more, another turn of the loop is asked for
   void pass();
   [[nodiscard]] std::vector<pid_t> find();
   void give_up(const std::vector<pid_t>& left);

@@ -276,6 +276,37 @@ TEST_CASE("strangers: a worker is never reaped or killed as one") {
   CHECK(stage.wait().exit_code == 7);
 }
 
+TEST_CASE("children: the dead lead to their group, which is not ours and not a spared one's") {
+  const auto start = [](pid_t group, bool ends) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::setpgid(0, group);
+      if (ends) ::_exit(0);
+      for (;;) ::pause();
+    }
+    REQUIRE(pid > 0);
+    ::setpgid(pid, group);  // whoever of the two comes first
+    return pid;
+  };
+  const pid_t left = start(0, false);
+  const pid_t spared = start(0, false);
+  for (const pid_t group : {left, spared, ::getpgrp()}) {
+    const pid_t ended = start(group, true);
+    siginfo_t info{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(ended), &info, WEXITED | WNOWAIT) == 0);
+    GroupKiller killer;
+    killer.kill_group_of(ended, {&spared, 1});  // if it hit our group, this test would end here
+    CHECK(reap(ended));
+  }
+  int status = 0;
+  REQUIRE(::waitpid(left, &status, 0) == left);
+  CHECK(WIFSIGNALED(status));
+  CHECK(look_at(spared).state != 'Z');
+  CHECK(::waitpid(spared, nullptr, WNOHANG) == 0);
+  ::kill(spared, SIGKILL);
+  ::waitpid(spared, nullptr, 0);
+}
+
 TEST_CASE("children: all are listed, more than one buffer holds") {
   constexpr std::size_t kMany = 700;
   std::vector<pid_t> started;
