@@ -7,17 +7,22 @@ import signal
 import socket
 import statistics
 import subprocess
+import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from torch_pythons import TorchPython, torch_pythons  # noqa: E402, F401
 
 
 class Run:
-    """How one command ended: seconds from its start to its exit, CPU seconds of all it waited for, exit code."""
+    """How one command ended: seconds from its start to its exit, the monotonic clock then, CPU seconds of all it waited
+    for, exit code."""
 
-    def __init__(self, wall, cpu, code, hung, output):
-        self.wall, self.cpu, self.code, self.hung, self.output = wall, cpu, code, hung, output
+    def __init__(self, begin, end, cpu, code, hung, output):
+        self.wall, self.end = end - begin, end
+        self.cpu, self.code, self.hung, self.output = cpu, code, hung, output
 
     @property
     def good(self):
@@ -70,11 +75,11 @@ def timed(command, timeout, environment=None, keep_output=False):
     if hung or not poll.poll(max(0, (begin + timeout - time.monotonic()) * 1000)):
         hung = True
         kill_tree(pid)
-    wall = time.monotonic() - begin
+    end = time.monotonic()
     _, status, usage = os.wait4(pid, 0)
     os.close(watch)
     code = os.waitstatus_to_exitcode(status)
-    return Run(wall, usage.ru_utime + usage.ru_stime, code, hung, output.decode(errors="replace"))
+    return Run(begin, end, usage.ru_utime + usage.ru_stime, code, hung, output.decode(errors="replace"))
 
 
 def read_until(reading, deadline):
@@ -101,18 +106,6 @@ def free_port():
 
 def first_found(*names):
     return next((path for path in map(shutil.which, names) if path), None)
-
-
-def torch_python():
-    """A Python that has PyTorch, and PyTorch's version; or (None, None)."""
-    for python in ("/usr/bin/python3", shutil.which("python3")):
-        if python and os.path.exists(python):
-            asked = subprocess.run(
-                [python, "-c", "import importlib.metadata as m; print(m.version('torch'))"],
-                capture_output=True, text=True, check=False)
-            if asked.returncode == 0:
-                return python, asked.stdout.strip().partition("+")[0]
-    return None, None
 
 
 def load():

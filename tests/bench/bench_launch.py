@@ -12,49 +12,14 @@ import random
 import statistics
 import sys
 
-from bench_common import HERE, commit, first_found, free_port, load, machine, spread, table, timed, torch_python
+import bench_peers
+from bench_common import commit, load, machine, spread, table, timed
 
 # Open MPI's mpirun hangs now and then with many short processes; the rest has two minutes.
-TIMEOUTS = {"mpirun (Open MPI)": 15}
+TIMEOUTS = {bench_peers.OPEN_MPI: 15}
 TIMEOUT = 120
 HANGS_UNTIL_GIVEN_UP = 3  # then a contender is spared the other rounds of this N
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-
-
-def contenders(build):
-    """name -> function of N that gives a command; and what is not here."""
-    found, absent = {}, []
-    program = ["/bin/true"]
-    found["limit"] = lambda n: [os.path.join(build, "bench_bin", "spawn_limit"), str(n), *program]
-    ddplaunch = os.path.join(build, "bin", "ddplaunch")
-    if not os.access(ddplaunch, os.X_OK):
-        sys.exit(f"bench_launch.py: no {ddplaunch}: build it first (scripts/bench.sh does)")
-    found["ddplaunch"] = lambda n: [ddplaunch, "--standalone", f"--nproc-per-node={n}", *program]
-
-    python, version = torch_python()
-    if python:
-        def torchrun(n):
-            return [python, os.path.join(HERE, "torchrun_repaired.py"), f"--nproc_per_node={n}",
-                    "--monitor_interval=0.1", f"--master_port={free_port()}", "--no_python", *program]
-        found[f"torchrun {version}, polling every 0.1 s"] = torchrun
-    else:
-        absent.append("torchrun")
-    mpirun = first_found("mpirun.openmpi", "mpirun")
-    if mpirun:
-        found["mpirun (Open MPI)"] = lambda n: [mpirun, "--oversubscribe", "-n", str(n), *program]
-    else:
-        absent.append("mpirun")
-    hydra, parallel = first_found("mpiexec.hydra"), first_found("parallel")
-    if hydra:
-        found["mpiexec.hydra (MPICH)"] = lambda n: [hydra, "-n", str(n), *program]
-    else:
-        absent.append("mpiexec.hydra")
-    if parallel:
-        found["GNU parallel"] = lambda n: [parallel, "--will-cite", "-j", str(n), "-N0", *program,
-                                           ":::", *map(str, range(n))]
-    else:
-        absent.append("parallel")
-    return found, absent
+PROGRAM = ["/bin/true"]
 
 
 def measure(commands, count, rounds):
@@ -64,7 +29,8 @@ def measure(commands, count, rounds):
         order = list(commands)
         random.shuffle(order)
         order = [name for name in order if sum(run.hung for run, _ in results[name]) < HANGS_UNTIL_GIVEN_UP]
-        runs = {name: timed(commands[name](count), TIMEOUTS.get(name, TIMEOUT), ENVIRONMENT) for name in order}
+        runs = {name: timed(commands[name](count, PROGRAM), TIMEOUTS.get(name, TIMEOUT), bench_peers.ENVIRONMENT)
+                for name in order}
         if number == 0:
             continue  # warms caches up
         for name, run in runs.items():
@@ -91,9 +57,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--no-peers", action="store_true", help="only ddplaunch and the limit")
     options = parser.parse_args()
-    commands, absent = contenders(options.build)
-    if options.no_peers:
-        commands, absent = {name: commands[name] for name in ("limit", "ddplaunch")}, []
+    limit = os.path.join(options.build, "bench_bin", "spawn_limit")
+    commands = {"limit": lambda count, program: [limit, str(count), *program],
+                "ddplaunch": bench_peers.ddplaunch(options.build)}
+    absent = []
+    if not options.no_peers:
+        for found, missing in (bench_peers.torchruns(), bench_peers.others()):
+            commands.update(found)
+            absent += missing
     print("## N × /bin/true on one node\n")
     print(f"{machine()}; commit {commit()}; {options.rounds} rounds, interleaved.")
     print(f"Not here: {', '.join(absent)} (scripts/setup.sh --peers installs them).\n" if absent else "")
