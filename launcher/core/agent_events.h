@@ -87,7 +87,7 @@ struct OpenStore {
 struct CloseStore {};  // every store of this agent
 struct SpawnWorkers {
   Placement placement;
-  std::vector<WorkerPlan> plans;
+  RoundPlan plan;
 };
 struct SignalWorker {
   LocalRank local_rank;

@@ -20,10 +20,10 @@ void WorkerGroup::learn_master(const Endpoint& master) {
   }
 }
 
-void WorkerGroup::start(std::vector<WorkerPlan> plans, AgentEffects& effects) {
-  workers_.assign(plans.size(), Worker{});
+void WorkerGroup::start(RoundPlan plan, AgentEffects& effects) {
+  workers_.assign(plan.workers.size(), Worker{});
   stage_ = Stage::spawning;
-  effects.emplace_back(SpawnWorkers{placement_, std::move(plans)});
+  effects.emplace_back(SpawnWorkers{placement_, std::move(plan)});
 }
 
 void WorkerGroup::stop(std::int32_t signal, Instant now, AgentEffects& effects) {

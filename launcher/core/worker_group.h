@@ -46,7 +46,7 @@ class WorkerGroup {
 
   // ---- what is wanted ----
   void learn_master(const Endpoint& master);
-  void start(std::vector<WorkerPlan> plans, AgentEffects& effects);
+  void start(RoundPlan plan, AgentEffects& effects);
   // Only the first call counts: the ladder is climbed once.
   void stop(std::int32_t signal, Instant now, AgentEffects& effects);
   // A user's signal: passed on even if a stop is under way.

@@ -79,6 +79,10 @@ Environment node_environment(const LaunchConfig& config, const rendezvous::NodeI
   // Inherited from an outer launcher these would name its files and descriptors.
   result.erase(kErrorFileVariable);
   result.erase(kSharedMemoryVariable);
+  // Each worker has its own of these.
+  for (const char* name : {"LOCAL_RANK", "RANK", "ROLE_RANK"}) {
+    result.erase(name);
+  }
   result["GROUP_RANK"] = std::to_string(placement.group_rank.value);
   result["GROUP_WORLD_SIZE"] = std::to_string(placement.group_world_size);
   result["LOCAL_WORLD_SIZE"] = std::to_string(config.workers);
@@ -143,24 +147,22 @@ std::string error_file_path(const std::string& run_folder, const Placement& plac
          "/error.json";
 }
 
-std::vector<WorkerPlan> plan_workers(const LaunchConfig& config, const rendezvous::NodeId& node,
-                                     const Placement& placement, const Environment& base) {
+RoundPlan plan_workers(const LaunchConfig& config, const rendezvous::NodeId& node,
+                       const Placement& placement, const Environment& base) {
   DDP_ASSERT(placement.master.has_value());
-  const Environment shared = node_environment(config, node, placement, base);
-  std::vector<WorkerPlan> plans;
-  plans.reserve(static_cast<std::size_t>(config.workers));
+  RoundPlan round{node_environment(config, node, placement, base), {}};
+  round.workers.reserve(static_cast<std::size_t>(config.workers));
   for (std::int32_t i = 0; i < config.workers; ++i) {
     WorkerPlan plan;
     plan.local_rank = LocalRank{i};
     plan.rank = rendezvous::Rank{placement.first_rank.value + i};
     plan.arguments = plan_arguments(config, plan.local_rank, base);
-    plan.environment = shared;
     plan.environment["LOCAL_RANK"] = std::to_string(i);
     plan.environment["RANK"] = std::to_string(plan.rank.value);
     plan.environment["ROLE_RANK"] = std::to_string(placement.role_first_rank.value + i);
-    plans.push_back(std::move(plan));
+    round.workers.push_back(std::move(plan));
   }
-  return plans;
+  return round;
 }
 
 }  // namespace ddp::launcher

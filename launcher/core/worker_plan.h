@@ -19,16 +19,19 @@ struct WorkerPlan {
   rendezvous::LocalRank local_rank;
   rendezvous::Rank rank;
   std::vector<std::string> arguments;  // [0] is the program, searched in PATH as execvp does
-  Environment
-      environment;  // complete; DDP_SHM_FD and TORCHELASTIC_ERROR_FILE are added by the shell
+  Environment environment;             // its own variables, beside those that all share
 };
 
-// One plan per local rank. Needs `placement.master`. `${local_rank}` in arguments is replaced as
-// torchrun does.
-[[nodiscard]] std::vector<WorkerPlan> plan_workers(const LaunchConfig& config,
-                                                   const rendezvous::NodeId& node,
-                                                   const rendezvous::Placement& placement,
-                                                   const Environment& base);
+// What all share is there once: with hundreds of workers the copies would be most of our memory.
+struct RoundPlan {
+  Environment environment;          // DDP_SHM_FD and TORCHELASTIC_ERROR_FILE are added by the shell
+  std::vector<WorkerPlan> workers;  // one per local rank
+};
+
+// Needs `placement.master`. `${local_rank}` in arguments is replaced as torchrun does.
+[[nodiscard]] RoundPlan plan_workers(const LaunchConfig& config, const rendezvous::NodeId& node,
+                                     const rendezvous::Placement& placement,
+                                     const Environment& base);
 
 // `${local_rank}` and `$local_rank` become the number, `$$` becomes `$`, all else stays.
 [[nodiscard]] std::string substitute_macros(std::string_view text,

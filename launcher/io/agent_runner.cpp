@@ -200,7 +200,7 @@ void AgentRunner::carry_out(const SpawnWorkers& effect) {
                    RoundWorkers::Callbacks{[this](const AgentEvent& event) { handle(event); },
                                            [this] { strangers_.child_ended(); }});
   note_folder();
-  workers_->start(effect.plans, error_files_, limit_of_files_);
+  workers_->start(effect.plan, error_files_, limit_of_files_);
 }
 
 void AgentRunner::note_folder() {

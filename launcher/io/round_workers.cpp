@@ -14,20 +14,20 @@ RoundWorkers::RoundWorkers(boost::asio::io_context& context, const Placement& pl
                            Callbacks callbacks)
     : context_(context), placement_(placement), callbacks_(std::move(callbacks)) {}
 
-void RoundWorkers::start(const std::vector<WorkerPlan>& plans, ErrorFiles& error_files,
+void RoundWorkers::start(const RoundPlan& plan, ErrorFiles& error_files,
                          std::optional<rlimit> limit_of_files) {
-  page_.emplace(placement_, static_cast<std::uint32_t>(plans.size()));
+  page_.emplace(placement_, static_cast<std::uint32_t>(plan.workers.size()));
   Spawner spawner(page_->fd(), limit_of_files);
   std::vector<SpawnedProcess> processes;
-  processes.reserve(plans.size());
-  for (const WorkerPlan& plan : plans) {
-    error_paths_.push_back(error_files.prepare(placement_, plan.local_rank));
-    auto started = spawner.start({plan.arguments,
-                                  plan.environment,
-                                  {{kErrorFileVariable, error_paths_.back()},
-                                   {kSharedMemoryVariable, std::to_string(kWorkerControlPageFd)}}});
+  processes.reserve(plan.workers.size());
+  for (const WorkerPlan& worker : plan.workers) {
+    error_paths_.push_back(error_files.prepare(placement_, worker.local_rank));
+    Environment own = worker.environment;
+    own[kErrorFileVariable] = error_paths_.back();
+    own[kSharedMemoryVariable] = std::to_string(kWorkerControlPageFd);
+    auto started = spawner.start({worker.arguments, plan.environment, std::move(own)});
     if (auto* refusal = std::get_if<SpawnRefusal>(&started)) {
-      failed_ = SpawnFailed{placement_.round, plan.local_rank, refusal->exit_code,
+      failed_ = SpawnFailed{placement_.round, worker.local_rank, refusal->exit_code,
                             std::move(refusal->reason)};
       break;
     }

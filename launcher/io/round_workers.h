@@ -33,8 +33,7 @@ class RoundWorkers {
 
   // Starts all of them in one go. If one can't be started, those before it are killed and reaped
   // before SpawnFailed is told. Throws std::system_error if there is no control page.
-  void start(const std::vector<WorkerPlan>& plans, ErrorFiles& error_files,
-             std::optional<rlimit> limit_of_files);
+  void start(const RoundPlan& plan, ErrorFiles& error_files, std::optional<rlimit> limit_of_files);
 
   void signal(LocalRank local_rank, int signal);
   void kill(LocalRank local_rank);

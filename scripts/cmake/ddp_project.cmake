@@ -71,6 +71,12 @@ if(DDP_SANITIZE)
   endif()
 endif()
 
+if(DDP_BUILD_FUZZERS)
+  # The fuzzer must see which ways a parser takes, and the parsers are in the libraries.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # ddp_add_library(name SOURCES … [LIBRARIES …])  a static library of one house's core or io.
 function(ddp_add_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})

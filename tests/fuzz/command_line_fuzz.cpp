@@ -62,9 +62,9 @@ void check(const LaunchConfig& config, const std::vector<std::string>& tokens,
   if (config.workers > 16) return;
   rendezvous::Placement placement;
   placement.master = Endpoint{config.master_addr, rendezvous::Port{1}};
-  const auto plans = plan_workers(config, rendezvous::NodeId{"n"}, placement, environment);
-  DDP_ASSERT(plans.size() == static_cast<std::size_t>(config.workers));
-  DDP_ASSERT(plans.back().arguments.size() > config.arguments.size());
+  const auto plan = plan_workers(config, rendezvous::NodeId{"n"}, placement, environment);
+  DDP_ASSERT(plan.workers.size() == static_cast<std::size_t>(config.workers));
+  DDP_ASSERT(plan.workers.back().arguments.size() > config.arguments.size());
 }
 
 }  // namespace

@@ -264,8 +264,7 @@ void Checkers::store_opened(const RoundId& round, std::uint16_t port) {
   if (found != rounds_.end() && found->second.id == round) found->second.store_port = port;
 }
 
-void Checkers::spawned(const NodeId& node, const RoundId& round,
-                       const std::vector<launcher::WorkerPlan>& plans) {
+void Checkers::spawned(const NodeId& node, const RoundId& round, const launcher::RoundPlan& plan) {
   check(knows_verdict_.count(node) == 0, "workers were started after the verdict was known");
   const auto found = rounds_.find(round.number);
   check(found != rounds_.end() && found->second.id == round, "workers of a round never ordered");
@@ -273,12 +272,12 @@ void Checkers::spawned(const NodeId& node, const RoundId& round,
   const auto placed = truth.placements.find(node);
   check(placed != truth.placements.end(), "workers on a node that has no part in the round");
   check(alive_[node].empty(), "workers of two rounds on one node");
-  for (const launcher::WorkerPlan& plan : plans) {
+  for (const launcher::WorkerPlan& worker : plan.workers) {
     const auto& environment = plan.environment;
-    const std::int32_t rank = std::stoi(environment.at("RANK"));
-    check(
-        rank == plan.rank.value && rank == placed->second.first_rank.value + plan.local_rank.value,
-        "a worker has another rank than its node was given");
+    const std::int32_t rank = std::stoi(worker.environment.at("RANK"));
+    check(rank == worker.rank.value &&
+              rank == placed->second.first_rank.value + worker.local_rank.value,
+          "a worker has another rank than its node was given");
     check(truth.spawned.emplace(rank, node).second, "a rank was started twice in one round");
     check(rank < placed->second.world_size &&
               environment.at("WORLD_SIZE") == std::to_string(placed->second.world_size),

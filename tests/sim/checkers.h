@@ -61,8 +61,7 @@ class Checkers {
   void interrupted(const NodeId& node, std::int32_t signal);
   void disturbed(const NodeId& node) { disturbed_.insert(node); }
   void store_opened(const RoundId& round, std::uint16_t port);
-  void spawned(const NodeId& node, const RoundId& round,
-               const std::vector<launcher::WorkerPlan>& plans);
+  void spawned(const NodeId& node, const RoundId& round, const launcher::RoundPlan& plan);
   void spawn_was_made_to_fail(std::int32_t exit_code) { injected_codes_.insert(exit_code); }
   void worker_ended(const NodeId& node, const Death& death);
   void received(const NodeId& node, const Order& order);

@@ -167,10 +167,10 @@ void SimAgent::perform(const launcher::SpawnWorkers& effect) {
     });
     return;
   }
-  around_.checkers.spawned(place_.id, round, effect.plans);
+  around_.checkers.spawned(place_.id, round, effect.plan);
   launcher::WorkersSpawned spawned{round, {}};
-  for (const launcher::WorkerPlan& plan : effect.plans) {
-    start_worker(plan.local_rank.value, round, plan.rank.value);
+  for (const launcher::WorkerPlan& worker : effect.plan.workers) {
+    start_worker(worker.local_rank.value, round, worker.rank.value);
     spawned.pids.push_back(static_cast<std::int64_t>(serials_));
   }
   later(Duration{}, [this, spawned] { tell_agent(spawned); });

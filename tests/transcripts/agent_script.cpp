@@ -124,10 +124,10 @@ struct ShowEffect {
   std::string operator()(const CloseStore&) const { return "close_store"; }
   std::string operator()(const SpawnWorkers& effect) const {
     std::string text = "spawn " + show(effect.placement.round) + " ranks";
-    for (const WorkerPlan& plan : effect.plans) {
+    for (const WorkerPlan& plan : effect.plan.workers) {
       text += " " + std::to_string(plan.rank.value);
     }
-    const Environment& environment = effect.plans.front().environment;
+    const Environment& environment = effect.plan.environment;
     return text + " restart_count=" + environment.at("TORCHELASTIC_RESTART_COUNT") +
            " master=" + environment.at("MASTER_ADDR") + ":" + environment.at("MASTER_PORT");
   }

@@ -37,18 +37,27 @@ LaunchConfig config() {
   return config;
 }
 
+// As the worker finds it, but for what the shell adds. A name in both would be there twice.
+Environment environment_of(const RoundPlan& plan, std::size_t worker) {
+  Environment all = plan.environment;
+  for (const auto& [name, value] : plan.workers.at(worker).environment) {
+    CHECK(all.emplace(name, value).second);
+  }
+  return all;
+}
+
 Words arguments(const LaunchConfig& config, const Environment& base = {}) {
-  return plan_workers(config, NodeId{"n"}, second_node(), base).at(1).arguments;
+  return plan_workers(config, NodeId{"n"}, second_node(), base).workers.at(1).arguments;
 }
 
 }  // namespace
 
 TEST_CASE("worker plan: the environment is torchrun's, with ours beside it") {
-  const auto plans = plan_workers(config(), NodeId{"cafe"}, second_node(), {{"HOME", "/root"}});
-  REQUIRE(plans.size() == 2);
-  CHECK(plans[0].rank.value == 4);
-  CHECK(plans[1].local_rank.value == 1);
-  CHECK(plans[1].environment ==
+  const auto plan = plan_workers(config(), NodeId{"cafe"}, second_node(), {{"HOME", "/root"}});
+  REQUIRE(plan.workers.size() == 2);
+  CHECK(plan.workers[0].rank.value == 4);
+  CHECK(plan.workers[1].local_rank.value == 1);
+  CHECK(environment_of(plan, 1) ==
         Environment{{"DDP_NODE_ID", "cafe"},
                     {"DDP_ROUND", "3:00000000000000ab"},
                     {"GROUP_RANK", "1"},
@@ -76,7 +85,8 @@ TEST_CASE("worker plan: what an outer launcher left behind does not reach a work
   const Environment stale = {
       {"RANK", "77"},       {"LOCAL_RANK", "77"}, {"WORLD_SIZE", "99"},
       {"MASTER_PORT", "1"}, {"DDP_SHM_FD", "9"},  {"TORCHELASTIC_ERROR_FILE", "/outer/error.json"}};
-  const Environment made = plan_workers(config(), NodeId{"n"}, second_node(), stale)[0].environment;
+  const Environment made =
+      environment_of(plan_workers(config(), NodeId{"n"}, second_node(), stale), 0);
   CHECK(made.at("RANK") == "4");
   CHECK(made.at("LOCAL_RANK") == "0");
   CHECK(made.at("WORLD_SIZE") == "6");
@@ -89,9 +99,9 @@ TEST_CASE("worker plan: the user's own thread count and NCCL setting hold") {
   LaunchConfig one = config();
   one.workers = 1;
   const NodeId node{"n"};
-  CHECK(plan_workers(one, node, second_node(), {})[0].environment.count("OMP_NUM_THREADS") == 0);
+  CHECK(plan_workers(one, node, second_node(), {}).environment.count("OMP_NUM_THREADS") == 0);
   const Environment own = {{"OMP_NUM_THREADS", "8"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}};
-  const Environment made = plan_workers(config(), node, second_node(), own)[0].environment;
+  const Environment made = plan_workers(config(), node, second_node(), own).environment;
   CHECK(made.at("OMP_NUM_THREADS") == "8");
   CHECK(made.at("TORCH_NCCL_ASYNC_ERROR_HANDLING") == "0");
 }
