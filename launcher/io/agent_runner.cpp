@@ -1,6 +1,7 @@
 #include "launcher/io/agent_runner.h"
 
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,9 +25,6 @@ using rendezvous::machine_now;
 
 namespace {
 
-// How long stderr may take nothing before what is left to say is given up.
-constexpr std::chrono::seconds kStuckAfter{10};
-
 // Enough for pidfds and connections of any job; the table grows only as it is used.
 constexpr rlim_t kWantedFiles = 1 << 20;
 
@@ -46,6 +44,12 @@ rendezvous::NodeId new_node_id() {
     }
   }
   return {id};
+}
+
+StreamFacts look_at_stream(int descriptor) {
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0) return {};
+  return {S_ISCHR(info.st_mode) && ::isatty(descriptor) == 1, info.st_dev, info.st_ino};
 }
 
 std::optional<rlimit> raise_limit_of_files() {
@@ -71,6 +75,7 @@ std::vector<std::string> places_for_files(const Environment& environment) {
 
 AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded)
     : config_(std::move(config)),
+      streams_(plan_streams(look_at_stream(STDOUT_FILENO), look_at_stream(STDERR_FILENO))),
       host_name_(host_name()),
       node_(new_node_id()),
       guardian_(context_, guarded.guardian_pipe.release()),
@@ -113,15 +118,17 @@ int AgentRunner::run() {
   if (config_.nodes.max > 1) description.node_rank = config_.node_rank;
   coordination_.join(description);
   context_.run();
+  if (workers_) workers_->finish_output();
   const int exit_code = exit_ ? exit_->exit_code : rendezvous::exit_code::kLauncherFailed;
   if (exit_ && exit_->verdict) {
     console_.text(verdict_text(*exit_->verdict, {exit_->workers_stopped, config_.max_restarts}));
   }
+  if (exit_code != 0) say_output_trouble();
   if (error_files_.clean(exit_code != 0) && config_.verbose) {
     console_.line("error files of the workers are kept in " + error_files_.folder());
   }
-  // Only ending the process gets past a thread that is stuck in stderr, or in a name lookup.
-  if (!console_.drain(kStuckAfter) || coordination_.is_looking_up()) ::_exit(exit_code);
+  // Only ending the process gets past a thread that is stuck in a write, or in a name lookup.
+  if (!console_.drain() || coordination_.is_looking_up()) ::_exit(exit_code);
   return exit_code;
 }
 
@@ -200,7 +207,15 @@ void AgentRunner::carry_out(const SpawnWorkers& effect) {
                    RoundWorkers::Callbacks{[this](const AgentEvent& event) { handle(event); },
                                            [this] { strangers_.child_ended(); }});
   note_folder();
-  workers_->start(effect.plan, error_files_, limit_of_files_);
+  workers_->start(effect.plan, error_files_, limit_of_files_, console_, streams_);
+  if (config_.verbose) say_output_trouble();
+}
+
+void AgentRunner::say_output_trouble() {
+  const std::string trouble = workers_ ? workers_->output_trouble() : std::string();
+  if (trouble.empty()) return;
+  console_.line("output of workers doesn't pass through here, so their last words can't be told (" +
+                trouble + ")");
 }
 
 void AgentRunner::note_folder() {
@@ -241,7 +256,10 @@ void AgentRunner::signal_guardian(int signal) {
 }
 
 void AgentRunner::carry_out(const SweepRemains& effect) {
-  strangers_.sweep([this, round = effect.round] { handle(RemainsGone{round}); });
+  strangers_.sweep([this, round = effect.round] {
+    if (workers_) workers_->finish_output();
+    handle(RemainsGone{round});
+  });
 }
 
 void AgentRunner::carry_out(const PublishDeath& effect) {

@@ -58,12 +58,14 @@ class AgentRunner {
 
   void on_signal(int signal, pid_t sender);
   void note_folder();
+  void say_output_trouble();
 
   LaunchConfig config_;
-  Console console_;
+  StreamPlan streams_;
   std::string host_name_;
   rendezvous::NodeId node_;
   boost::asio::io_context context_{1};
+  Console console_{context_};
   boost::asio::posix::stream_descriptor guardian_;
   pid_t guardian_pid_;
   UniqueFd guardian_pidfd_;

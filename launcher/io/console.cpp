@@ -1,92 +1,48 @@
 #include "launcher/io/console.h"
 
-#include <poll.h>
-#include <spdlog/async_logger.h>
-#include <spdlog/details/thread_pool.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <condition_variable>
-#include <cstdint>
-#include <mutex>
-#include <string_view>
+#include <system_error>
 
 #include "launcher/core/failure_text.h"
-#include "launcher/io/signals_blocked.h"
 
 namespace ddp::launcher {
 namespace {
 
-constexpr std::size_t kLinesHeld = 4096;
-
-void write_to_stderr(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      // Somebody who shares this descriptor has made it non-blocking.
-      pollfd room{STDERR_FILENO, POLLOUT, 0};
-      ::poll(&room, 1, -1);
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
-}
-
-// Counts what it has written, so that whoever leaves can wait for it.
-class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
+// Hands lines on; it blocks nobody, so no thread of its own is needed.
+class WriterSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  StderrSink() {
+  explicit WriterSink(std::function<void(std::string_view text)> write) : write_(std::move(write)) {
     set_formatter(std::make_unique<spdlog::pattern_formatter>(
         "%v", spdlog::pattern_time_type::local, std::string()));
   }
 
-  template <typename Done>
-  bool wait(std::chrono::seconds limit, Done done) {
-    std::unique_lock lock(count_mutex_);
-    return written_more_.wait_for(lock, limit, [&] { return done(count_); });
-  }
-
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    write_to_stderr({message.payload.data(), message.payload.size()});
-    const std::lock_guard lock(count_mutex_);
-    ++count_;
-    written_more_.notify_all();
+    write_({message.payload.data(), message.payload.size()});
   }
   void flush_() override {}
 
-  std::mutex count_mutex_;
-  std::condition_variable written_more_;
-  std::uint64_t count_ = 0;
+  std::function<void(std::string_view text)> write_;
 };
 
-std::shared_ptr<spdlog::details::thread_pool> start_thread() {
-  const SignalsBlocked blocked;  // those that end the job belong to the loop
-  return std::make_shared<spdlog::details::thread_pool>(kLinesHeld, 1);
+std::string name_of(Sink sink) {
+  return sink == Sink::out ? "stdout" : "stderr";
 }
 
 }  // namespace
 
-struct Console::Writer {
-  std::shared_ptr<spdlog::details::thread_pool> pool = start_thread();
-  std::shared_ptr<StderrSink> sink = std::make_shared<StderrSink>();
-  std::shared_ptr<spdlog::async_logger> logger = std::make_shared<spdlog::async_logger>(
-      "ddplaunch", sink, pool, spdlog::async_overflow_policy::overrun_oldest);
-  std::uint64_t sent = 0;
-};
-
-Console::Console() = default;
+Console::Console(boost::asio::io_context& context)
+    : out_(context, STDOUT_FILENO), err_(context, STDERR_FILENO) {
+  out_.writer.on_error([this](int error) { report_error(Sink::out, error); });
+  err_.writer.on_error([this](int error) { report_error(Sink::err, error); });
+}
 
 Console::~Console() = default;
-
-Console::Writer& Console::writer() {
-  if (!writer_) writer_ = std::make_unique<Writer>();
-  return *writer_;
-}
 
 void Console::line(const std::string& text) {
   this->text("ddplaunch: " + printable(text) + "\n");
@@ -94,16 +50,61 @@ void Console::line(const std::string& text) {
 
 void Console::text(const std::string& text) {
   if (text.empty()) return;
-  Writer& to = writer();
-  ++to.sent;
-  to.logger->log(spdlog::level::info, spdlog::string_view_t(text));
+  if (!logger_) {
+    logger_ = std::make_shared<spdlog::logger>(
+        "ddplaunch", std::make_shared<WriterSink>([this](std::string_view lines) {
+          err_.writer.write(err_.composed.lines(lines));
+        }));
+  }
+  logger_->log(spdlog::level::info, spdlog::string_view_t(text));
 }
 
-bool Console::drain(std::chrono::seconds limit) {
-  if (!writer_) return true;
-  return writer_->sink->wait(limit, [this](std::uint64_t written) {
-    return written + writer_->pool->overrun_counter() >= writer_->sent;
-  });
+void Console::output(Sink sink, std::string_view bytes) {
+  if (sink == Sink::out) out_used_ = true;
+  Stream& to = stream(sink);
+  to.writer.write(to.composed.before_output(bytes));
+  to.writer.write(bytes);
+}
+
+bool Console::has_room(Sink sink) const {
+  return stream(sink).writer.has_room();
+}
+
+void Console::when_room(Sink sink, std::function<void()> call) {
+  stream(sink).writer.when_room(std::move(call));
+}
+
+// On the other one, where that is ours to write to: nothing is ever added to a stdout that workers
+// write to themselves.
+void Console::say_on(Sink sink, const std::string& text) {
+  if (sink == Sink::err) return line(text);
+  if (out_used_) out_.writer.write(out_.composed.lines("ddplaunch: " + printable(text) + "\n"));
+}
+
+void Console::report_error(Sink sink, int error) {
+  say_on(sink == Sink::out ? Sink::err : Sink::out, name_of(sink) + " can't be written (" +
+                                                        std::generic_category().message(error) +
+                                                        "): output is lost, the job goes on");
+}
+
+bool Console::drain() {
+  bool drained = true;
+  for (const Sink sink : {Sink::out, Sink::err}) {
+    drained = stream(sink).writer.drain() && drained;
+  }
+  for (const Sink sink : {Sink::out, Sink::err}) {
+    const OutputWriter::Losses lost = stream(sink).writer.losses();
+    if (lost.bytes == 0) continue;
+    const std::string why =
+        lost.error != 0
+            ? std::generic_category().message(lost.error)
+            : "it took none for " + std::to_string(OutputWriter::kStuckAfter.count()) + " s";
+    const std::string text =
+        std::to_string(lost.bytes) + " bytes of output for " + name_of(sink) + " were lost: " + why;
+    line(text);
+    if (sink == Sink::err) say_on(Sink::out, text);
+  }
+  return err_.writer.drain() && out_.writer.drain() && drained;
 }
 
 }  // namespace ddp::launcher

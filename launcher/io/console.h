@@ -1,34 +1,64 @@
-// Lines for people on stderr, written by a thread of their own: a terminal that is stopped, or a
-// pipe that nobody reads, holds up neither heartbeats nor workers.
+// All that this process writes to its stdout and stderr while a job runs: lines for people, and
+// what workers write where it passes through us.
 #pragma once
 
-#include <chrono>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+
+#include "launcher/core/console_stream.h"
+#include "launcher/io/output_writer.h"
+
+namespace spdlog {
+class logger;
+}
 
 namespace ddp::launcher {
 
-// Keeps the newest lines where more come than can be written. The thread starts with the first
-// line, so a launch that has nothing to say has none.
+// Our own descriptors.
+enum class Sink : std::uint8_t { out, err };
+
+// Everything for stderr goes one way, so it comes in the order in which it was said. All calls come
+// from the loop's thread and never block, but for drain().
 class Console {
  public:
-  Console();
+  explicit Console(boost::asio::io_context& context);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
-  // Waits for what is still to be written, without limit: drain() first.
   ~Console();
 
-  void line(const std::string& text);  // "ddplaunch: text\n", in one write, control characters as ?
-  void text(const std::string& text);  // as it is, in one write
-  // Until everything is written or dropped, at most for that long. False: stderr takes nothing, and
-  // only ending the process gets past the thread that is stuck in it.
-  [[nodiscard]] bool drain(std::chrono::seconds limit);
+  void line(const std::string& text);  // "ddplaunch: text\n", control characters as ?
+  void text(const std::string& text);  // whole lines as they are
+
+  // What workers wrote, unchanged.
+  void output(Sink sink, std::string_view bytes);
+  [[nodiscard]] bool has_room(Sink sink) const;
+  // See OutputWriter::when_room.
+  void when_room(Sink sink, std::function<void()> call);
+
+  // Until everything is written. False: somebody takes nothing, and only ending the process gets
+  // past a thread that is stuck. Says first what could not be written.
+  [[nodiscard]] bool drain();
 
  private:
-  struct Writer;
-  Writer& writer();
+  struct Stream {
+    Stream(boost::asio::io_context& context, int descriptor) : writer(context, descriptor) {}
+    OutputWriter writer;
+    ConsoleStream composed;
+  };
 
-  std::unique_ptr<Writer> writer_;
+  Stream& stream(Sink sink) { return sink == Sink::out ? out_ : err_; }
+  [[nodiscard]] const Stream& stream(Sink sink) const { return sink == Sink::out ? out_ : err_; }
+  void report_error(Sink sink, int error);
+  void say_on(Sink sink, const std::string& text);
+
+  Stream out_;
+  Stream err_;
+  bool out_used_ = false;                   // workers' output comes there too
+  std::shared_ptr<spdlog::logger> logger_;  // made for the first line
 };
 
 }  // namespace ddp::launcher

@@ -15,7 +15,9 @@ RoundWorkers::RoundWorkers(boost::asio::io_context& context, const Placement& pl
     : context_(context), placement_(placement), callbacks_(std::move(callbacks)) {}
 
 void RoundWorkers::start(const RoundPlan& plan, ErrorFiles& error_files,
-                         std::optional<rlimit> limit_of_files) {
+                         std::optional<rlimit> limit_of_files, Console& console,
+                         const StreamPlan& streams) {
+  output_.emplace(context_, console, streams, plan.workers.size());
   page_.emplace(placement_, static_cast<std::uint32_t>(plan.workers.size()));
   Spawner spawner(page_->fd(), limit_of_files);
   std::vector<SpawnedProcess> processes;
@@ -25,7 +27,9 @@ void RoundWorkers::start(const RoundPlan& plan, ErrorFiles& error_files,
     Environment own = worker.environment;
     own[kErrorFileVariable] = error_paths_.back();
     own[kSharedMemoryVariable] = std::to_string(kWorkerControlPageFd);
-    auto started = spawner.start({worker.arguments, plan.environment, std::move(own)});
+    auto started = spawner.start(
+        {worker.arguments, plan.environment, std::move(own), output_->open(processes.size())});
+    output_->started();
     if (auto* refusal = std::get_if<SpawnRefusal>(&started)) {
       failed_ = SpawnFailed{placement_.round, worker.local_rank, refusal->exit_code,
                             std::move(refusal->reason)};
@@ -55,14 +59,26 @@ void RoundWorkers::watch(std::vector<SpawnedProcess> processes) {
 
 void RoundWorkers::on_exit(std::size_t index, const ExitStatus& status) {
   callbacks_.on_reaped();
+  std::string last_output = output_->ended(index);
   if (failed_) {
     tell_failure_when_all_are_gone();
     return;
   }
-  callbacks_.on_event(WorkerExited{
-      placement_.round, LocalRank{static_cast<std::int32_t>(index)}, status.exit_code,
-      status.signal, status.core_dumped,
-      status.exit_code == 0 ? std::string() : read_error_message(error_paths_[index])});
+  WorkerExited event{placement_.round, LocalRank{static_cast<std::int32_t>(index)},
+                     status.exit_code, status.signal, status.core_dumped};
+  if (status.exit_code != 0) {
+    event.message = read_error_message(error_paths_[index]);
+    event.last_output = std::move(last_output);
+  }
+  callbacks_.on_event(event);
+}
+
+void RoundWorkers::finish_output() {
+  if (output_) output_->finish();
+}
+
+std::string RoundWorkers::output_trouble() const {
+  return output_ ? output_->trouble() : std::string();
 }
 
 void RoundWorkers::tell_failure_when_all_are_gone() {

@@ -14,6 +14,7 @@
 #include "launcher/core/agent_events.h"
 #include "launcher/io/error_files.h"
 #include "launcher/io/shared_page.h"
+#include "launcher/io/worker_output.h"
 #include "launcher/io/worker_process.h"
 
 namespace ddp::launcher {
@@ -33,7 +34,8 @@ class RoundWorkers {
 
   // Starts all of them in one go. If one can't be started, those before it are killed and reaped
   // before SpawnFailed is told. Throws std::system_error if there is no control page.
-  void start(const RoundPlan& plan, ErrorFiles& error_files, std::optional<rlimit> limit_of_files);
+  void start(const RoundPlan& plan, ErrorFiles& error_files, std::optional<rlimit> limit_of_files,
+             Console& console, const StreamPlan& streams);
 
   void signal(LocalRank local_rank, int signal);
   void kill(LocalRank local_rank);
@@ -41,6 +43,10 @@ class RoundWorkers {
   // Tells all workers through the control page.
   void publish(const Failure& failure);
   [[nodiscard]] bool owns(pid_t pid) const;
+  // Nothing of the round is alive: what it still had to say is read.
+  void finish_output();
+  // Why the workers' output doesn't pass through us; empty: it does.
+  [[nodiscard]] std::string output_trouble() const;
 
  private:
   void watch(std::vector<SpawnedProcess> processes);
@@ -52,6 +58,7 @@ class RoundWorkers {
   Placement placement_;
   Callbacks callbacks_;
   std::optional<SharedPage> page_;
+  std::optional<WorkerOutput> output_;
   std::vector<std::string> error_paths_;                 // by local rank
   std::vector<std::unique_ptr<WorkerProcess>> workers_;  // by local rank
   std::optional<SpawnFailed> failed_;                    // not told yet, or told

@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -41,6 +43,8 @@ struct KernelSigaction {
 struct ChildPlan {
   pid_t parent;
   int control_page;
+  StandardStreams streams;
+  unsigned first_unneeded;  // above all that the child needs of our descriptors
   const rlimit* limit_of_files;
   const std::vector<int>* changed_signals;
   char* const* candidates;  // ends with a null pointer
@@ -60,17 +64,23 @@ struct ChildPlan {
 DDP_RAW_CHILD void set_descriptors(ChildPlan& plan) {
   // The child is born with our table of descriptors, and leaves it with a copy of the low part
   // only: copying and closing all of a big launcher's would make N workers cost N².
-  const int page = plan.control_page;
-  const unsigned first_unneeded =
-      page < kWorkerControlPageFd ? kWorkerControlPageFd : static_cast<unsigned>(page) + 1;
-  if (::syscall(SYS_close_range, first_unneeded, ~0U, CLOSE_RANGE_UNSHARE) != 0) fail(plan, errno);
-  if (page < 0) return;
-  if (page == kWorkerControlPageFd) {
-    ::syscall(SYS_fcntl, page, F_SETFD, 0);
-    return;
+  if (::syscall(SYS_close_range, plan.first_unneeded, ~0U, CLOSE_RANGE_UNSHARE) != 0) {
+    fail(plan, errno);
   }
-  if (::syscall(SYS_dup3, page, kWorkerControlPageFd, 0) < 0) fail(plan, errno);
-  if (::syscall(SYS_close_range, kWorkerControlPageFd + 1, ~0U, 0) != 0) fail(plan, errno);
+  const StandardStreams& streams = plan.streams;
+  if (streams.out >= 0 && ::syscall(SYS_dup3, streams.out, 1, 0) < 0) fail(plan, errno);
+  if (streams.err >= 0 && ::syscall(SYS_dup3, streams.err, 2, 0) < 0) fail(plan, errno);
+  unsigned end = kWorkerControlPageFd;
+  const int page = plan.control_page;
+  if (page >= 0) {
+    ++end;
+    if (page == kWorkerControlPageFd) {
+      ::syscall(SYS_fcntl, page, F_SETFD, 0);
+    } else if (::syscall(SYS_dup3, page, kWorkerControlPageFd, 0) < 0) {
+      fail(plan, errno);
+    }
+  }
+  if (end < plan.first_unneeded && ::syscall(SYS_close_range, end, ~0U, 0) != 0) fail(plan, errno);
 }
 
 DDP_RAW_CHILD void set_signals(ChildPlan& plan) {
@@ -87,6 +97,9 @@ DDP_RAW_CHILD int run_child(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   set_descriptors(plan);
   ::syscall(SYS_setsid);
+  if (plan.streams.terminal) {
+    ::syscall(SYS_ioctl, plan.streams.err >= 0 ? 2 : 1, TIOCSCTTY, 0);
+  }
   ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   // The parent may have died before the kernel was told to kill us with it.
   if (::syscall(SYS_getppid) != plan.parent) fail(plan, ESRCH);
@@ -162,6 +175,27 @@ Spawner::Spawner(int control_page, std::optional<rlimit> limit_of_files)
   if (stack_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
 }
 
+// False: errno says why.
+bool Spawner::take_down(StandardStreams& streams) {
+  const auto move = [](int from, UniqueFd& to) {
+    if (to.valid()) return ::dup3(from, to.get(), O_CLOEXEC) >= 0;
+    to.reset(::fcntl(from, F_DUPFD_CLOEXEC, 0));
+    return to.valid();
+  };
+  const bool joined = streams.out == streams.err;
+  if (streams.err >= 0) {
+    if (!move(streams.err, low_[0])) return false;
+    streams.err = low_[0].get();
+  }
+  if (joined) {
+    streams.out = streams.err;
+  } else if (streams.out >= 0) {
+    if (!move(streams.out, low_[1])) return false;
+    streams.out = low_[1].get();
+  }
+  return true;
+}
+
 Spawner::~Spawner() {
   ::munmap(stack_, kStackSize);
 }
@@ -181,12 +215,17 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
   const std::vector<std::string>& files = candidates_of(command);
   if (files.empty()) return explain_exec_error(command.arguments.front(), files, ENOENT);
 
+  StandardStreams streams = command.streams;
+  if (!take_down(streams)) return no_room(errno);
+  const int highest = std::max({kWorkerControlPageFd - 1, control_page_, streams.out, streams.err});
   const std::vector<std::string> block = environment_block(command);
   const std::vector<char*> candidates = pointers_to(files);
   const std::vector<char*> arguments = pointers_to(command.arguments);
   const std::vector<char*> environment = pointers_to(block);
   ChildPlan plan{::getpid(),
                  control_page_,
+                 streams,
+                 static_cast<unsigned>(highest) + 1,
                  limit_of_files_ ? &*limit_of_files_ : nullptr,
                  &changed_signals_,
                  candidates.data(),

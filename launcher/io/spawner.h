@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -26,11 +27,19 @@ struct SpawnedProcess {
   UniqueFd second_pidfd;  // for the one that owns the process; made here, where room can run out
 };
 
+// What a worker gets as stdout and stderr; -1: ours.
+struct StandardStreams {
+  int out = -1;
+  int err = -1;
+  bool terminal = false;  // what is given is the worker's controlling terminal
+};
+
 // Borrowed: with hundreds of workers the copies would be what a launch waits for.
 struct WorkerCommand {
   const std::vector<std::string>& arguments;
   const Environment& environment;
   Environment additions = {};  // win over `environment`
+  StandardStreams streams = {};
 };
 
 // One for a round. The child makes only raw system calls between its birth and exec: new session,
@@ -48,10 +57,14 @@ class Spawner {
 
  private:
   const std::vector<std::string>& candidates_of(const WorkerCommand& command);
+  [[nodiscard]] bool take_down(StandardStreams& streams);
 
   int control_page_;
   std::optional<rlimit> limit_of_files_;
   void* stack_ = nullptr;
+  // Low numbers, taken early. The child copies our table up to the highest that it needs, and what
+  // is made for the last of many workers has a high one.
+  std::array<UniqueFd, 2> low_;
   std::vector<int> changed_signals_;  // not at their default here
   // The workers of a round run the same program: searched once.
   std::pair<std::string, std::string> searched_;  // name, PATH
