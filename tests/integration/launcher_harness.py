@@ -78,11 +78,12 @@ def wait_until_gone(mark):
 class Job:
     """One ddplaunch with workers that carry out `actions`; {report} and {folder} in them are replaced.
 
-    `uid`: it runs as that user, whom nobody else need know. `environment`: what differs from ours; None leaves out.
+    With `script` the workers are shells that run it, with the folder as $1. `uid`: it runs as that user, whom nobody
+    else need know. `environment`: what differs from ours; None leaves out.
     """
 
-    def __init__(self, *actions, workers=2, options=(), program=None, preexec=None, wrapper=(), stdout=None,
-                 uid=None, environment=None):
+    def __init__(self, *actions, workers=2, options=(), program=None, script=None, preexec=None, wrapper=(),
+                 stdout=None, stderr=None, uid=None, environment=None):
         self.mark = "mark-" + uuid.uuid4().hex
         self.folder = tempfile.mkdtemp(prefix="ddp_test_")
         self.report = os.path.join(self.folder, "report")
@@ -98,14 +99,16 @@ class Job:
                 os.chown(path, uid, uid)
         filled = [a.replace("{report}", self.report).replace("{folder}", self.folder) for a in actions]
         command = [*wrapper, DDPLAUNCH, f"--nproc-per-node={workers}", *options, "--no-python"]
+        program = ["sh", "-c", script, self.mark, self.folder] if script else program
         command += [*program] if program else [SCRIPTED_WORKER, self.mark, *filled]
         # Files, not pipes: a survivor would keep a pipe open and the test waiting.
         self.out_path = os.path.join(self.folder, "stdout")
         self.err_path = os.path.join(self.folder, "stderr")
         try:
             with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
-                self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=err, preexec_fn=preexec,
+                self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=preexec,
                                                 stdout=out if stdout is None else stdout,
+                                                stderr=err if stderr is None else stderr,
                                                 env=self.with_changes(environment or {}),
                                                 **({} if uid is None else {"user": uid, "group": uid,
                                                                            "extra_groups": []}))

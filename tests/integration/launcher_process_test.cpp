@@ -12,12 +12,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <sstream>
 
 #include "launcher/io/children.h"
 #include "launcher/io/spawner.h"
 #include "launcher/io/strangers.h"
+#include "launcher/io/worker_output.h"
 #include "launcher/io/worker_process.h"
 
 namespace {
@@ -187,15 +189,79 @@ TEST_CASE("spawner: a worker gets 0, 1, 2 and the control page, whatever we hold
   for (int i = 0; i < 300; ++i) ours.push_back(::open("/dev/null", O_RDONLY));  // not CLOEXEC
   const int page = GENERATE_COPY(-1, 3, ours[5], ours[299]);
   if (page == 3) REQUIRE(::dup2(ours[0], 3) == 3);
+  // stdout, stderr: -1 for inherited
+  const auto [out, err] = GENERATE_COPY(std::pair(-1, -1), std::pair(ours[7], ours[7]),
+                                        std::pair(ours[290], -1), std::pair(ours[8], ours[291]));
 
   boost::asio::io_context loop(1);
   Spawner spawner(page, std::nullopt);
-  auto started = spawner.start({{kWorker, "m", "descriptors=" + file}, {{"RANK", "0"}}});
-  REQUIRE(std::holds_alternative<SpawnedProcess>(started));
-  REQUIRE(::waitpid(std::get<SpawnedProcess>(started).pid, nullptr, 0) > 0);
-  CHECK(read_file(file) == (page < 0 ? "descriptors 0 0 1 2\n" : "descriptors 0 0 1 2 3\n"));
+  const auto start = [&](int code) {
+    auto started =
+        spawner.start({{kWorker, "m", "descriptors=" + file, "exit=" + std::to_string(code)},
+                       {{"RANK", "0"}},
+                       {},
+                       {out, err}});
+    REQUIRE(std::holds_alternative<SpawnedProcess>(started));
+    int status = 0;
+    REQUIRE(::waitpid(std::get<SpawnedProcess>(started).pid, &status, 0) > 0);
+    CHECK(WEXITSTATUS(status) == code);
+  };
+  start(4);
+  start(5);
+  const std::string expected = page < 0 ? "descriptors 0 0 1 2\n" : "descriptors 0 0 1 2 3\n";
+  CHECK(read_file(file) == expected + expected);
   for (const int fd : ours) CHECK(::fcntl(fd, F_GETFD) == 0);  // ours are untouched
   for (const int fd : ours) ::close(fd);
+}
+
+TEST_CASE("spawner: a worker's stdout and stderr go where they are told") {
+  const TempFolder folder;
+  const int out = ::open((folder / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const int err = ::open((folder / "err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  Spawner spawner(-1, std::nullopt);
+  const auto start = [&](const std::string& word, StandardStreams streams) {
+    auto started = spawner.start({{"/bin/sh", "-c", "echo " + word + "; echo e" + word + " >&2"},
+                                  {{"PATH", "/bin:/usr/bin"}},
+                                  {},
+                                  streams});
+    REQUIRE(std::holds_alternative<SpawnedProcess>(started));
+    REQUIRE(::waitpid(std::get<SpawnedProcess>(started).pid, nullptr, 0) > 0);
+  };
+  start("apart", {out, err});
+  start("joined", {err, err});
+  start("swapped", {err, out});
+  CHECK(read_file(folder / "out") == "apart\neswapped\n");
+  CHECK(read_file(folder / "err") == "eapart\njoined\nejoined\nswapped\n");
+  ::close(out);
+  ::close(err);
+}
+
+TEST_CASE("worker output: the end of a worker comes with the last lines of its stderr") {
+  const StreamRoute out = GENERATE(StreamRoute::inherited, StreamRoute::pipe);
+  const bool joined = out == StreamRoute::pipe;
+  boost::asio::io_context loop(1);
+  Console console(loop);  // what the worker says appears among what this test says
+  WorkerOutput output(loop, console, {out, StreamRoute::pipe, joined, false}, 2);
+  Spawner spawner(-1, std::nullopt);
+  std::vector<std::unique_ptr<WorkerProcess>> workers;
+  std::map<std::size_t, std::string> last;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string script = "sleep 100 & echo out; echo 10% >&2; printf 'err " +
+                               std::to_string(i) + "' >&2; kill -9 $$";
+    auto started =
+        spawner.start({{"/bin/sh", "-c", script}, {{"PATH", "/bin:/usr/bin"}}, {}, output.open(i)});
+    output.started();
+    REQUIRE(std::holds_alternative<SpawnedProcess>(started));
+    workers.push_back(
+        std::make_unique<WorkerProcess>(loop, std::get<SpawnedProcess>(std::move(started)),
+                                        [&, i](const ExitStatus&) { last[i] = output.ended(i); }));
+  }
+  while (last.size() < 2 && loop.run_one_for(seconds(20)) > 0) {
+  }
+  const std::string expected = joined ? "out\n10%\nerr " : "10%\nerr ";
+  CHECK(last[0] == expected + "0");
+  CHECK(last[1] == expected + "1");
+  CHECK(output.trouble().empty());
 }
 
 TEST_CASE("spawner: workers get the original limit of open files back") {
