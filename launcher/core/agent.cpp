@@ -159,8 +159,8 @@ void Agent::reconcile(Instant now, AgentEffects& effects) {
   if (group_ && group_->stage() == Stage::placed) {
     prepare_round(effects);
   }
-  if (group_ && group_->failure()) {
-    last_failure_ = group_->failure()->failure;
+  if (group_ && group_->failure() != nullptr) {
+    note_cause(group_->failure()->failure);
   }
   report(now, effects);
   leave_if_done(now, effects);
@@ -184,6 +184,13 @@ void Agent::enter_next_round(Instant now, AgentEffects& effects) {
   if (store_held_ && (next.stopped || next.placement.group_rank.value != 0)) {
     store_held_ = false;
     effects.emplace_back(CloseStore{});
+  }
+}
+
+// What tells of a cause elsewhere is only worth telling where nothing better is known.
+void Agent::note_cause(const Failure& failure) {
+  if (!last_failure_ || last_failure_->secondary || !failure.secondary) {
+    last_failure_ = failure;
   }
 }
 
@@ -226,9 +233,8 @@ void Agent::prepare_round(AgentEffects& effects) {
 
 NodeStatus Agent::status(Instant now) const {
   NodeStatus status;
-  const std::optional<DatedFailure>& dated =
-      own_failure_ || !group_ ? own_failure_ : group_->failure();
-  if (dated) {
+  const DatedFailure* dated = own_failure_ ? &*own_failure_ : group_ ? group_->failure() : nullptr;
+  if (dated != nullptr) {
     status.failure = dated->failure;
     status.failure->age = now - dated->at;
   }
@@ -291,6 +297,22 @@ void Agent::leave_if_done(Instant now, AgentEffects& effects) {
   }
 }
 
+std::vector<EndCount> Agent::others_failed() const {
+  std::vector<EndCount> ends = group_->failed_ends();
+  const DatedFailure* const own = group_->failure();
+  if (!verdict_ || !verdict_->failure || own == nullptr ||
+      verdict_->failure->pid != own->failure.pid || verdict_->failure->rank != own->failure.rank) {
+    return ends;
+  }
+  const auto first = std::find_if(ends.begin(), ends.end(), [own](const EndCount& end) {
+    return end.exit_code == own->failure.exit_code && end.signal == own->failure.signal;
+  });
+  if (first != ends.end() && --first->count == 0) {
+    ends.erase(first);
+  }
+  return ends;
+}
+
 void Agent::exit(AgentEffects& effects) {
   if (suspended_) {
     effects.emplace_back(ContinueGuardian{});
@@ -301,8 +323,12 @@ void Agent::exit(AgentEffects& effects) {
   if (!verdict_ && !ending_->reason.empty()) {
     effects.emplace_back(Say{Say::Level::error, ending_->reason});
   }
-  effects.emplace_back(ExitAgent{verdict_ ? verdict_->exit_code : ending_->exit_code, verdict_,
-                                 group_ ? group_->stopped_count() : 0});
+  ExitAgent exit{verdict_ ? verdict_->exit_code : ending_->exit_code, verdict_};
+  if (group_) {
+    exit.workers_stopped = group_->stopped_count();
+    exit.others_failed = others_failed();
+  }
+  effects.emplace_back(std::move(exit));
   exited_ = true;
 }
 

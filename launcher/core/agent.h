@@ -110,6 +110,9 @@ class Agent {
   void report(Instant now, AgentEffects& effects);
   void leave_if_done(Instant now, AgentEffects& effects);
   void exit(AgentEffects& effects);
+  // On this node, beside the job's first cause.
+  [[nodiscard]] std::vector<EndCount> others_failed() const;
+  void note_cause(const Failure& failure);
   void say_restart(const Placement& placement, AgentEffects& effects);
   void wait_for(const std::string& reason, Instant now, AgentEffects& effects);
   void say_waiting(Instant now, AgentEffects& effects);

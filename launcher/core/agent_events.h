@@ -59,6 +59,7 @@ struct WorkerExited {
   bool core_dumped = false;
   std::string message = {};  // from the worker's error file, empty if it wrote none
   std::optional<std::chrono::microseconds> failed_at = {};  // wall time, from there
+  std::chrono::microseconds told_at = {};                   // wall time of this event
   std::string last_output = {};   // last lines of stderr (of all, where both go one way)
   bool oom_killed = false;        // the kernel counts a kill for want of memory since its start
   std::int64_t peak_memory = -1;  // bytes
@@ -110,10 +111,17 @@ struct Say {  // one line for people, on stderr
   enum class Level : std::uint8_t { note, warning, error } level;
   std::string text;
 };
+struct EndCount {
+  std::int32_t exit_code = -1;  // -1 if killed by `signal`
+  std::int32_t signal = 0;
+  std::int32_t count = 0;
+  friend bool operator==(const EndCount&, const EndCount&) = default;
+};
 struct ExitAgent {
   std::int32_t exit_code;
   std::optional<Verdict> verdict;    // absent: the coordinator gave none, a Say has told why
-  std::int32_t workers_stopped = 0;  // on this node in the last round: alive when we began to stop
+  std::int32_t workers_stopped = 0;  // on this node in the last round: ended as we asked them to
+  std::vector<EndCount> others_failed = {};  // there too: beside the first cause, not as we asked
 };
 
 using AgentEffect = std::variant<ReportStatus, OpenStore, CloseStore, SpawnWorkers, SignalWorker,

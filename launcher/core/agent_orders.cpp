@@ -77,14 +77,15 @@ void Agent::obey(const rendezvous::Run& order, Instant, AgentEffects&) {
 
 void Agent::obey(const rendezvous::Stop& order, Instant now, AgentEffects& effects) {
   if (in_round(order.round)) {
-    if (order.cause && !group_->stop_wanted()) {
-      last_failure_ = order.cause;
+    const bool consequence = order.cause && order.cause->secondary;
+    if (order.cause && (!group_->stop_wanted() || !consequence)) {
+      note_cause(*order.cause);
     }
     // An interruption is no death: workers that save their state on SIGTERM still need each other.
     if (order.cause && order.cause->kind != FailureKind::interrupted) {
       group_->publish(*order.cause, effects);
     }
-    group_->stop(SIGTERM, now, effects);
+    group_->stop(SIGTERM, now, effects, consequence);
     return;
   }
   if (group_ && order.round.number < group_->placement().round.number) {

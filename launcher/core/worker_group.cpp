@@ -5,6 +5,7 @@
 #include <csignal>
 #include <utility>
 
+#include "launcher/core/evidence.h"
 #include "launcher/core/signal_names.h"
 
 namespace ddp::launcher {
@@ -26,11 +27,14 @@ void WorkerGroup::start(RoundPlan plan, AgentEffects& effects) {
   effects.emplace_back(SpawnWorkers{placement_, std::move(plan)});
 }
 
-void WorkerGroup::stop(std::int32_t signal, Instant now, AgentEffects& effects) {
+void WorkerGroup::stop(std::int32_t signal, Instant now, AgentEffects& effects, bool consequence) {
   if (stop_signal_) {
     return;
   }
   stop_signal_ = signal;
+  stop_since_ = now;
+  culprit_until_.reset();
+  deaths_.stop_begins(now, consequence);
   advance(now, effects);
 }
 
@@ -43,11 +47,8 @@ void WorkerGroup::forward(std::int32_t signal, Instant now, AgentEffects& effect
 }
 
 void WorkerGroup::kill(Instant now, AgentEffects& effects) {
-  if (!stop_signal_) {
-    stop_signal_ = SIGKILL;
-  }
   kill_wanted_ = true;
-  advance(now, effects);
+  stop(SIGKILL, now, effects);
   if (climbing_) {
     climb(ladder_.hurry(), now, effects);
   }
@@ -58,6 +59,7 @@ void WorkerGroup::pause(Instant now, AgentEffects& effects) {
     return;
   }
   paused_ = true;
+  paused_since_ = now;
   ladder_.pause(now);
   effects.emplace_back(PauseWorkers{});
 }
@@ -67,6 +69,9 @@ void WorkerGroup::resume(Instant now, AgentEffects& effects) {
     return;
   }
   paused_ = false;
+  if (culprit_until_) {
+    *culprit_until_ += now - paused_since_;
+  }
   ladder_.resume(now);
   effects.emplace_back(ResumeWorkers{});
 }
@@ -88,6 +93,7 @@ void WorkerGroup::spawned(const std::vector<std::int64_t>& pids, Instant now,
     workers_[i].pid = pids[i];
   }
   stage_ = Stage::running;
+  started_ = now;
   advance(now, effects);
 }
 
@@ -99,12 +105,14 @@ void WorkerGroup::spawn_failed(const SpawnFailed& event, Instant now, AgentEffec
     worker.alive = false;
   }
   stage_ = Stage::running;
-  Failure failure;
-  failure.kind = FailureKind::spawn_failed;
-  failure.local_rank = event.local_rank.value;
-  failure.exit_code = event.exit_code;
-  failure.message = event.reason;
-  fail(std::move(failure), now, effects);
+  Death death;
+  death.failure.kind = FailureKind::spawn_failed;
+  death.failure.host = site_.host;
+  death.failure.local_rank = event.local_rank.value;
+  death.failure.rank = placement_.first_rank.value + event.local_rank.value;
+  death.failure.exit_code = event.exit_code;
+  death.failure.message = event.reason;
+  add(std::move(death), now, effects);
   advance(now, effects);
 }
 
@@ -116,34 +124,95 @@ void WorkerGroup::exited(const WorkerExited& event, Instant now, AgentEffects& e
   }
   workers_[index].alive = false;
   ladder_.exited(event.local_rank);
-  // One that failed by itself in the same moment was not stopped by us.
-  const bool as_asked = event.signal == 0 ? event.exit_code == 0
-                                          : event.signal == stop_signal_ || event.signal == SIGKILL;
-  stopped_count_ += climbing_ && as_asked ? 1 : 0;
+  const bool as_asked = is_as_asked(event, now);
+  stopped_count_ += as_asked ? 1 : 0;
   if (event.signal != 0 || event.exit_code != 0) {
-    Failure failure;
-    failure.kind = event.signal != 0 ? FailureKind::worker_signaled : FailureKind::worker_exited;
-    failure.local_rank = event.local_rank.value;
-    failure.pid = workers_[index].pid;
-    failure.exit_code = event.signal != 0 ? -1 : event.exit_code;
-    failure.signal = event.signal;
-    failure.core_dumped = event.core_dumped;
-    failure.message = event.message;
-    fail(std::move(failure), now, effects);
+    if (!as_asked) {
+      note_failed(event);
+    }
+    Death death;
+    death.failure = failure_of(event, now);
+    death.failed_at = event.failed_at;
+    death.told_at = event.told_at;
+    death.as_asked = as_asked;
+    add(std::move(death), now, effects);
+  }
+  if (culprit_until_ && !others_may_follow()) {
+    stop(SIGTERM, now, effects);
   }
   advance(now, effects);
 }
 
-// A worker that ends while we stop it, however it ends, is a consequence and no failure.
-void WorkerGroup::fail(Failure failure, Instant now, AgentEffects& effects) {
-  if (stop_signal_) {
+bool WorkerGroup::is_as_asked(const WorkerExited& event, Instant now) const {
+  // What is heard in the same instant as the death that made us begin had happened before.
+  const auto& first = deaths_.first_cause();
+  if (!climbing_ || (first && first->at == now && stop_since_ == now)) {
+    return false;
+  }
+  if (event.signal == 0) {
+    return event.exit_code == 0;
+  }
+  return std::find(sent_.begin(), sent_.end(), event.signal) != sent_.end();
+}
+
+void WorkerGroup::note_failed(const WorkerExited& event) {
+  const auto known =
+      std::find_if(failed_ends_.begin(), failed_ends_.end(), [&event](const EndCount& end) {
+        return end.exit_code == event.exit_code && end.signal == event.signal;
+      });
+  if (known == failed_ends_.end()) {
+    failed_ends_.push_back({event.exit_code, event.signal, 1});
+  } else {
+    ++known->count;
+  }
+}
+
+Failure WorkerGroup::failure_of(const WorkerExited& event, Instant now) const {
+  const auto index = static_cast<std::size_t>(event.local_rank.value);
+  Failure failure;
+  failure.kind = event.signal != 0 ? FailureKind::worker_signaled : FailureKind::worker_exited;
+  failure.host = site_.host;
+  failure.local_rank = event.local_rank.value;
+  failure.rank = placement_.first_rank.value + event.local_rank.value;
+  failure.pid = workers_[index].pid;
+  failure.exit_code = event.signal != 0 ? -1 : event.exit_code;
+  failure.signal = event.signal;
+  failure.core_dumped = event.core_dumped;
+  failure.message = event.message;
+  // Whoever sends SIGKILL doesn't ask what the worker had lost.
+  failure.secondary =
+      event.signal != SIGKILL && tells_of_lost_peer(event.message, event.last_output);
+  failure.ran_for = started_ ? now - *started_ : Duration{};
+  failure.oom_killed = event.oom_killed;
+  failure.peak_memory = event.peak_memory;
+  failure.last_output = event.last_output;
+  return failure;
+}
+
+// The survivors are told at once. A consequence is no reason to stop as long as its cause may show:
+// stopping would hide it.
+void WorkerGroup::add(Death death, Instant now, AgentEffects& effects) {
+  deaths_.add(std::move(death), now);
+  if (stop_signal_ || !deaths_.first_cause()) {
     return;
   }
-  failure.host = site_.host;
-  failure.rank = placement_.first_rank.value + failure.local_rank;
-  failure_ = DatedFailure{failure, now};
-  stop_signal_ = SIGTERM;
-  publish(failure, effects);
+  const Failure first = deaths_.first_cause()->failure;
+  publish(first, effects);
+  if (!first.secondary || !others_may_follow()) {
+    stop(SIGTERM, now, effects);
+  } else if (!culprit_until_) {
+    culprit_until_ = now + kCulpritPatience;
+  }
+}
+
+bool WorkerGroup::others_may_follow() const {
+  return placement_.group_world_size > 1 ||
+         std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& worker) { return worker.alive; });
+}
+
+const DatedFailure* WorkerGroup::failure() const {
+  return culprit_until_ || !deaths_.first_cause() ? nullptr : &*deaths_.first_cause();
 }
 
 void WorkerGroup::remains_gone() {
@@ -178,6 +247,9 @@ void WorkerGroup::advance(Instant now, AgentEffects& effects) {
       }
       return;
     }
+    if (culprit_until_) {
+      return;
+    }
     stage_ = Stage::succeeded;
   }
   if (stage_ == Stage::succeeded && stop_signal_) {
@@ -191,10 +263,18 @@ void WorkerGroup::climb(const std::vector<StopEffect>& steps, Instant now, Agent
   for (const StopEffect& step : steps) {
     if (const auto* send = std::get_if<SendSignal>(&step)) {
       effects.emplace_back(SignalWorker{send->local_rank, send->signal});
+      note_sent(send->signal);
     } else {
+      note_sent(SIGKILL);
       effects.emplace_back(KillWorker{std::get<SendKill>(step).local_rank});
       write_off_at_ = now + kKillPatience;
     }
+  }
+}
+
+void WorkerGroup::note_sent(std::int32_t signal) {
+  if (std::find(sent_.begin(), sent_.end(), signal) == sent_.end()) {
+    sent_.push_back(signal);
   }
 }
 
@@ -205,6 +285,9 @@ std::string WorkerGroup::name(LocalRank local_rank) const {
 }
 
 void WorkerGroup::on_time(Instant now, AgentEffects& effects) {
+  if (culprit_until_ && !paused_ && now >= *culprit_until_) {
+    stop(SIGTERM, now, effects);
+  }
   const std::vector<StopEffect> steps = ladder_.on_time(now);
   for (const StopEffect& step : steps) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(site_.grace).count();
@@ -233,6 +316,9 @@ void WorkerGroup::write_off(AgentEffects& effects) {
 std::optional<Instant> WorkerGroup::next_deadline() const {
   if (stage_ != Stage::running) {
     return std::nullopt;
+  }
+  if (culprit_until_) {
+    return paused_ ? std::nullopt : culprit_until_;
   }
   return write_off_at_ ? write_off_at_ : ladder_.next_deadline();
 }

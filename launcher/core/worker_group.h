@@ -7,19 +7,12 @@
 #include <vector>
 
 #include "launcher/core/agent_events.h"
+#include "launcher/core/deaths.h"
 #include "launcher/core/stop_ladder.h"
 #include "rendezvous/core/membership.h"
 #include "rendezvous/core/time.h"
 
 namespace ddp::launcher {
-
-using rendezvous::Instant;
-
-// A failure and when it happened, so that its age can be told later.
-struct DatedFailure {
-  Failure failure;
-  Instant at;
-};
 
 // What does not change from round to round.
 struct GroupSite {
@@ -41,14 +34,18 @@ class WorkerGroup {
   };
   // A worker that SIGKILL has not ended after this long (state D) is written off.
   static constexpr Duration kKillPatience = std::chrono::seconds(10);
+  // When the first to die says that it lost a peer: how long that peer may take to die (it dumps
+  // its core, or Python tidies up) before all are stopped without knowing better.
+  static constexpr Duration kCulpritPatience = std::chrono::seconds(3);
 
   WorkerGroup(Placement placement, GroupSite site);
 
   // ---- what is wanted ----
   void learn_master(const Endpoint& master);
   void start(RoundPlan plan, AgentEffects& effects);
-  // Only the first call counts: the ladder is climbed once.
-  void stop(std::int32_t signal, Instant now, AgentEffects& effects);
+  // Only the first call counts: the ladder is climbed once. `consequence`: what we are told to stop
+  // for is, by its own words, the consequence of something else.
+  void stop(std::int32_t signal, Instant now, AgentEffects& effects, bool consequence = false);
   // A user's signal: passed on even if a stop is under way.
   void forward(std::int32_t signal, Instant now, AgentEffects& effects);
   void kill(Instant now, AgentEffects& effects);
@@ -68,10 +65,13 @@ class WorkerGroup {
 
   [[nodiscard]] const Placement& placement() const { return placement_; }
   [[nodiscard]] Stage stage() const { return stage_; }
-  [[nodiscard]] const std::optional<DatedFailure>& failure() const { return failure_; }
+  // Null also as long as its cause is waited for.
+  [[nodiscard]] const DatedFailure* failure() const;
   [[nodiscard]] bool has_started() const { return !workers_.empty(); }
   [[nodiscard]] bool stop_wanted() const { return stop_signal_.has_value(); }
   [[nodiscard]] std::int32_t stopped_count() const { return stopped_count_; }
+  // Ended unsuccessfully, and not as we asked them to: the first cause and what followed it.
+  [[nodiscard]] const std::vector<EndCount>& failed_ends() const { return failed_ends_; }
   [[nodiscard]] std::vector<LocalRank> alive() const;
 
  private:
@@ -80,7 +80,13 @@ class WorkerGroup {
     bool alive = true;
   };
 
-  void fail(Failure failure, Instant now, AgentEffects& effects);
+  [[nodiscard]] bool is_as_asked(const WorkerExited& event, Instant now) const;
+  [[nodiscard]] Failure failure_of(const WorkerExited& event, Instant now) const;
+  void add(Death death, Instant now, AgentEffects& effects);
+  // Some worker that may be the cause of another's death is not known to have ended.
+  [[nodiscard]] bool others_may_follow() const;
+  void note_sent(std::int32_t signal);
+  void note_failed(const WorkerExited& event);
   void advance(Instant now, AgentEffects& effects);
   void climb(const std::vector<StopEffect>& steps, Instant now, AgentEffects& effects);
   void write_off(AgentEffects& effects);
@@ -92,13 +98,19 @@ class WorkerGroup {
   std::vector<Worker> workers_;
   StopLadder ladder_;
   std::optional<std::int32_t> stop_signal_;
+  std::vector<std::int32_t> sent_;  // signals that we have sent to workers
   bool climbing_ = false;
   bool paused_ = false;
+  Instant paused_since_{};
   bool kill_wanted_ = false;
   bool published_ = false;
   std::optional<Instant> write_off_at_;
-  std::optional<DatedFailure> failure_;
+  Deaths deaths_;
+  std::optional<Instant> culprit_until_;  // until then the cause of a consequence is waited for
+  std::optional<Instant> started_;
+  Instant stop_since_{};
   std::int32_t stopped_count_ = 0;
+  std::vector<EndCount> failed_ends_;
 };
 
 }  // namespace ddp::launcher

@@ -131,17 +131,17 @@ void Job::on(const NodeReported& event, Instant now, JobEffects& effects) {
   Round* round = current_round();
   if (round != nullptr && status.round == round->id) {
     const bool had_master = round->master.has_value();
-    note_member_status(*round, event.node, status, now);
-    if (round->master && !had_master) effects.emplace_back(OrdersChanged{});
+    const bool learnt = note_member_status(*round, event.node, status, now);
+    if (learnt || (round->master && !had_master)) effects.emplace_back(OrdersChanged{});
   } else if (status.failure && status.failure->kind == FailureKind::interrupted) {
     note_wish_to_leave(event.node, *status.failure, now, effects);
   }
 }
 
-void Job::note_member_status(Round& round, const NodeId& id, const NodeStatus& status,
+bool Job::note_member_status(Round& round, const NodeId& id, const NodeStatus& status,
                              Instant now) {
   Member* member = current_member(id);
-  if (member == nullptr) return;
+  if (member == nullptr) return false;
   const NodeDescription& description = nodes_.at(id).description;
   if (member->placement.group_rank.value == 0 && status.store && !round.master) {
     round.master = status.store;
@@ -149,32 +149,42 @@ void Job::note_member_status(Round& round, const NodeId& id, const NodeStatus& s
   }
   member->succeeded = member->succeeded || status.phase == NodePhase::succeeded;
   member->stopped = member->stopped || status.phase == NodePhase::stopped;
-  if (status.failure) {
-    note_failure(round, *member, *status.failure, now);
-  } else if (status.phase == NodePhase::failed ||
-             (member->stopped && std::holds_alternative<Running>(phase_))) {
+  if (status.failure) return note_failure(round, *member, *status.failure, now);
+  if (status.phase == NodePhase::failed ||
+      (member->stopped && std::holds_alternative<Running>(phase_))) {
     Failure failure;
     failure.kind = FailureKind::launcher_failed;
     failure.host = description.host;
     failure.message = "it stopped its workers without saying why";
-    note_failure(round, *member, failure, now);
+    return note_failure(round, *member, failure, now);
   }
+  return false;
 }
 
-// The first one of each node counts, and whether it was told to end. Repeated, it was never later
-// than any of its reports says: one of them may have been on its way for long. No sender can date
-// it back to before the round.
-void Job::note_failure(Round& round, Member& member, const Failure& failure, Instant now) {
+// The first one of each node counts, unless the node has learnt better about its workers' deaths,
+// and whether it was told to end. Repeated, it was never later than any of its reports says: one of
+// them may have been on its way for long. No sender can date it back to before the round.
+bool Job::note_failure(Round& round, Member& member, const Failure& failure, Instant now) {
   const Instant happened = std::max(now - failure.age, round.started);
   std::optional<std::size_t>& place =
       failure.kind == FailureKind::interrupted ? member.interruption : member.failure;
   if (!place) {
     place = round.failures.size();
     round.failures.push_back({failure, happened});
-  } else {
-    Instant& known = round.failures[*place].happened;
-    known = std::min(known, happened);
+    return true;
   }
+  DatedFailure& known = round.failures[*place];
+  if (failure.rank == known.failure.rank && failure.kind == known.failure.kind) {
+    known.happened = std::min(known.happened, happened);
+  }
+  Failure told = failure;
+  told.age = known.failure.age;
+  const bool better = told != known.failure && is_worker_death(told.kind) &&
+                      is_worker_death(known.failure.kind) &&
+                      (known.failure.secondary || !told.secondary);
+  if (better && told.rank != known.failure.rank) known.happened = happened;
+  if (better) known.failure = std::move(told);
+  return better;
 }
 
 // An agent that was interrupted starts no workers any more. A node that has no part in a round

@@ -133,8 +133,9 @@ class Job {
 
   [[nodiscard]] std::optional<std::string> objection_to(const NodeDescription& node) const;
   [[nodiscard]] const Node* holder_of_rank(const NodeDescription& claimant) const;
-  static void note_failure(Round& round, Member& member, const Failure& failure, Instant now);
-  void note_member_status(Round& round, const NodeId& id, const NodeStatus& status, Instant now);
+  // Both: whether they learnt of a failure, or something better about one.
+  static bool note_failure(Round& round, Member& member, const Failure& failure, Instant now);
+  bool note_member_status(Round& round, const NodeId& id, const NodeStatus& status, Instant now);
   void note_wish_to_leave(const NodeId& id, const Failure& failure, Instant now,
                           JobEffects& effects);
   void lose(const NodeId& id, const std::string& how, JobEffects& effects);

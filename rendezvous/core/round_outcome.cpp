@@ -9,10 +9,6 @@
 namespace ddp::rendezvous {
 namespace {
 
-bool is_worker_death(FailureKind kind) {
-  return kind == FailureKind::worker_exited || kind == FailureKind::worker_signaled;
-}
-
 // Another round would end the same way, or was not wanted.
 bool is_final(FailureKind kind) {
   return !is_worker_death(kind) && kind != FailureKind::node_lost;
@@ -49,17 +45,37 @@ bool died_of(const DatedFailure& death, const DatedFailure& interruption) {
          interruption.happened - death.happened < kSameMoment;
 }
 
+// What died of a lost peer by its own words didn't begin it, if anything else did. That somebody
+// asked for an end is no such beginning: there only the time counts.
+class Earlier {
+ public:
+  explicit Earlier(const std::vector<DatedFailure>& failures)
+      : something_began_(std::any_of(failures.begin(), failures.end(), [](const DatedFailure& f) {
+          return !f.failure.secondary && f.failure.kind != FailureKind::interrupted;
+        })) {}
+
+  bool operator()(const DatedFailure& a, const DatedFailure& b) const {
+    return std::pair(something_began_ && a.failure.secondary, a.happened) <
+           std::pair(something_began_ && b.failure.secondary, b.happened);
+  }
+
+ private:
+  bool something_began_;
+};
+
 EndJob end_with(const Failure& failure, RestartBudget budget) {
   return EndJob{Verdict{exit_code_of(failure), reason_of(failure, budget), failure, budget.used}};
 }
 
 }  // namespace
 
+bool is_worker_death(FailureKind kind) {
+  return kind == FailureKind::worker_exited || kind == FailureKind::worker_signaled;
+}
+
 RoundOutcome decide_outcome(std::vector<DatedFailure> failures, RestartBudget budget) {
   DDP_ASSERT(!failures.empty());
-  std::stable_sort(
-      failures.begin(), failures.end(),
-      [](const DatedFailure& a, const DatedFailure& b) { return a.happened < b.happened; });
+  std::stable_sort(failures.begin(), failures.end(), Earlier(failures));
   const Failure& first = failures.front().failure;
   for (const DatedFailure& dated : failures) {
     if (died_of(failures.front(), dated)) return end_with(dated.failure, budget);
@@ -73,9 +89,7 @@ RoundOutcome decide_outcome(std::vector<DatedFailure> failures, RestartBudget bu
 }
 
 const DatedFailure* first_cause(const std::vector<DatedFailure>& failures) {
-  const auto first = std::min_element(
-      failures.begin(), failures.end(),
-      [](const DatedFailure& a, const DatedFailure& b) { return a.happened < b.happened; });
+  const auto first = std::min_element(failures.begin(), failures.end(), Earlier(failures));
   return first == failures.end() ? nullptr : &*first;
 }
 

@@ -29,11 +29,13 @@ struct StartAgain {
 };
 using RoundOutcome = std::variant<EndJob, StartAgain>;
 
+[[nodiscard]] bool is_worker_death(FailureKind kind);
+
 // `failures` is not empty. A worker's death is paid from the budget, the loss of a node is not, and
 // workers that died after a node was lost died of that. What no restart cures ends the job.
 [[nodiscard]] RoundOutcome decide_outcome(std::vector<DatedFailure> failures, RestartBudget budget);
 
-// The earliest of `failures`, or null.
+// The earliest of `failures`, or null. One that tells of a lost peer is never earlier than a cause.
 [[nodiscard]] const DatedFailure* first_cause(const std::vector<DatedFailure>& failures);
 
 // The exit code that this failure gives the job.

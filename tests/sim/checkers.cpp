@@ -1,7 +1,10 @@
 #include "tests/sim/checkers.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
+
+#include "launcher/core/worker_group.h"
 
 namespace ddp::sim {
 
@@ -220,17 +223,34 @@ void Checkers::check_failure(const rendezvous::Failure& failure, const RoundTrut
     case FailureKind::worker_signaled:
       break;
   }
-  const auto blamed = std::find_if(last.deaths.begin(), last.deaths.end(), [&](const Death& d) {
-    return !d.asked && d.rank == failure.rank;
-  });
+  const auto blamed = std::find_if(last.deaths.begin(), last.deaths.end(),
+                                   [&](const Death& d) { return d.rank == failure.rank; });
   check(blamed != last.deaths.end(), "a worker is blamed that did not fail");
   check(code == (blamed->signal != 0 ? 128 + blamed->signal : blamed->exit_code),
         "the exit code is not the first cause's");
-  // The order of events is only as sure as their messages are prompt.
-  if (scenario_.mood != Mood::calm || coordinator_paused_) return;
+  check(failure.secondary == blamed->secondary, "what a worker said of its death was misread");
+  check_blame(*blamed, last);
+}
+
+void Checkers::check_blame(const Death& blamed, const RoundTruth& last) const {
+  const bool any_consequence =
+      std::any_of(last.deaths.begin(), last.deaths.end(),
+                  [](const Death& death) { return death.secondary && !death.asked; });
+  const bool crashed = blamed.signal == SIGSEGV;
+  check(!blamed.asked || (any_consequence && crashed),
+        "a worker is blamed that did not fail before it was told to end");
   for (const Death& death : last.deaths) {
-    if (death.asked) continue;
-    check(blamed->when <= death.when + scenario_.weather.longest_delay + milliseconds(2),
+    // What an agent has heard of before it stops its workers, it can tell.
+    const bool told =
+        death.heard && !is_lost(death.node, last.id.number) && interrupted_.count(death.node) == 0;
+    check(!blamed.secondary || death.secondary || !told,
+          "a consequence is blamed though a cause was known");
+  }
+  // The order of events is only as sure as their messages are prompt.
+  if (scenario_.mood != Mood::calm || coordinator_paused_ || blamed.asked) return;
+  for (const Death& death : last.deaths) {
+    if (death.asked || death.secondary != blamed.secondary) continue;
+    check(blamed.when <= death.when + scenario_.weather.longest_delay + milliseconds(2),
           "the blamed worker was not the first to fail");
   }
 }
@@ -294,7 +314,27 @@ void Checkers::worker_ended(const NodeId& node, const Death& death) {
   RoundTruth& truth = rounds_.at(death.round.number);
   const bool well = death.exit_code == 0 && death.signal == 0;
   if (well && !death.asked) ++truth.succeeded;
-  if (!well) truth.deaths.push_back(death);
+  if (well) return;
+  truth.deaths.push_back(death);
+  truth.deaths.back().node = node;
+}
+
+void Checkers::told_to_end(const RoundId& round) {
+  if (scenario_.mood != Mood::calm || verdict_) return;
+  const std::vector<Death>& deaths = rounds_.at(round.number).deaths;
+  const bool all_consequences =
+      !deaths.empty() && std::all_of(deaths.begin(), deaths.end(), [](const Death& death) {
+        return death.secondary && !death.asked;
+      });
+  check(!all_consequences ||
+            world_.now() >= deaths.front().when + launcher::WorkerGroup::kCulpritPatience,
+        "workers were stopped for a consequence before its cause had time to show");
+}
+
+void Checkers::death_heard(const NodeId& node, const RoundId& round, std::int32_t rank) {
+  for (Death& death : rounds_.at(round.number).deaths) {
+    if (death.node == node && death.rank == rank) death.heard = true;
+  }
 }
 
 void Checkers::received(const NodeId& node, const Order& order) {

@@ -28,8 +28,11 @@ struct Death {
   std::int32_t rank = 0;
   std::int32_t exit_code = 0;
   std::int32_t signal = 0;
-  bool asked = false;  // its agent had told it to end, or was killed
+  bool asked = false;      // its agent had told it to end, or was killed
+  bool secondary = false;  // it says that it lost a peer
   Instant when;
+  NodeId node = {};
+  bool heard = false;  // by an agent that hadn't told any worker of the round to end
 };
 
 struct Farewell {  // how an agent exits
@@ -64,6 +67,8 @@ class Checkers {
   void spawned(const NodeId& node, const RoundId& round, const launcher::RoundPlan& plan);
   void spawn_was_made_to_fail(std::int32_t exit_code) { injected_codes_.insert(exit_code); }
   void worker_ended(const NodeId& node, const Death& death);
+  void told_to_end(const RoundId& round);  // its workers on some node
+  void death_heard(const NodeId& node, const RoundId& round, std::int32_t rank);
   void received(const NodeId& node, const Order& order);
   void agent_exited(const Farewell& farewell);
   void agent_crashed(const NodeId& node) { disturbed_.insert(node); }
@@ -89,6 +94,7 @@ class Checkers {
   void check_stable(const RoundTruth& before, const RoundTruth& after) const;
   void check_verdict(const Verdict& verdict) const;
   void check_failure(const rendezvous::Failure& failure, const RoundTruth& last) const;
+  void check_blame(const Death& blamed, const RoundTruth& last) const;
   void lost(const NodeId& node);
   [[nodiscard]] bool is_lost(const NodeId& node, std::uint64_t round) const;
   [[nodiscard]] std::uint64_t newest() const {

@@ -40,6 +40,8 @@ coordinator=rendezvous/core/coordinator.cpp
 member=rendezvous/core/member.cpp
 ranks=rendezvous/core/rank_assignment.cpp
 agent=launcher/core/agent_orders.cpp
+group=launcher/core/worker_group.cpp
+deaths=launcher/core/deaths.cpp
 
 mutant next_round_before_all_stopped $job \
   's/return entry.second.stopped || entry.second.lost;/return true;/' "$@"
@@ -67,6 +69,9 @@ mutant heartbeats_stop $member \
 mutant ranks_overlap $ranks 's/seating.world_size += request->workers;/seating.world_size += 1;/' "$@"
 mutant survivors_change_their_order $ranks \
   's/taken.emplace(\*request.previous_seat,/taken.emplace(100 - *request.previous_seat,/' "$@"
+mutant consequences_decide $outcome 's/something_began_(std::any_of/something_began_(false \&\& std::any_of/' "$@"
+mutant consequence_stays_first $deaths 's/(first_->failure.secondary \&\& !seen.secondary)/false/' "$@"
+mutant consequence_stops_at_once $group 's/!first.secondary || !others_may_follow()/true/' "$@"
 mutant agent_skips_a_stop $agent 's/next_ = NextRound{placement, true};//' "$@"
 
 echo "$caught mutants caught, $survived survived"

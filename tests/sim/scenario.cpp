@@ -46,6 +46,8 @@ Scenario draw_scenario(World& world) {
   scenario.worker_is_slow = rate(world, 0.5);
   scenario.worker_ignores_term = rate(world, 0.3);
   scenario.survivor_follows = rate(world, 1.0);
+  scenario.tells_of_loss = rate(world, 1.0);
+  scenario.culprit_lingers = rate(world, 1.0);
   if (scenario.mood == Mood::gentle) {  // time enough to come back within the grace
     scenario.weather.longest_delay = milliseconds(20);
     scenario.between_faults += seconds(2);
@@ -71,12 +73,14 @@ Behaviour draw_behaviour(World& world, const Scenario& scenario, bool calmly) {
   if (world.chance(scenario.workers_fail_together)) {
     behaviour.lasts = seconds(1) + world.between(Duration{}, 3 * scenario.weather.longest_delay);
     behaviour.exit_code = 1 + static_cast<std::int32_t>(world.below(100));
+    behaviour.lingers = world.chance(scenario.culprit_lingers);
     return behaviour;
   }
   if (world.chance(scenario.worker_is_slow)) {
     behaviour.lasts = world.between(seconds(4), seconds(40));
   }
   if (!world.chance(scenario.worker_fails)) return behaviour;
+  behaviour.lingers = world.chance(scenario.culprit_lingers);
   if (world.chance(0.5)) {
     behaviour.exit_code = 1 + static_cast<std::int32_t>(world.below(100));
   } else {

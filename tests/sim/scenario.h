@@ -18,6 +18,7 @@ struct Behaviour {
   std::int32_t exit_code = 0;  // when it ends by itself
   std::int32_t signal = 0;     // instead, if not 0
   bool ignores_term = false;
+  bool lingers = false;  // its peers lose it some time before it is dead
 };
 
 enum class Mood : std::uint8_t {
@@ -46,6 +47,8 @@ struct Scenario {
   double worker_is_slow = 0;
   double worker_ignores_term = 0;
   double survivor_follows = 0;  // a worker dies of the death of another
+  double tells_of_loss = 0;     // and says so
+  double culprit_lingers = 0;   // of those that fail
   double cuts_at_start = 0;     // a connection breaks with the order to run on its way
   double spawn_fails = 0;
   double store_fails = 0;

@@ -81,14 +81,16 @@ void SimAgent::crash(bool with_host) {
   if (line_ && !with_host) around_.network.close_from_agent(line_);
   for (auto& [local_rank, worker] : workers_) {
     worker.asked = true;
-    end_worker_after(around_.world.between(Duration{}, seconds(2)), local_rank, -1, SIGKILL);
+    end_worker_after(around_.world.between(Duration{}, seconds(2)), local_rank, {-1, SIGKILL});
   }
 }
 
 void SimAgent::peers_lost() {
   for (auto& [local_rank, worker] : workers_) {
     if (!around_.world.chance(around_.scenario.survivor_follows)) continue;
-    end_worker_after(around_.world.between(milliseconds(1), milliseconds(500)), local_rank, 1, 0);
+    const bool tells = around_.world.chance(around_.scenario.tells_of_loss);
+    end_worker_after(around_.world.between(milliseconds(1), milliseconds(500)), local_rank,
+                     {1, 0, tells});
   }
 }
 
@@ -180,18 +182,21 @@ void SimAgent::perform(const launcher::SignalWorker& effect) {
   const auto found = workers_.find(effect.local_rank.value);
   if (found == workers_.end() || effect.signal == SIGCONT) return;
   found->second.asked = true;
+  stopping_ = found->second.round;
+  around_.checkers.told_to_end(stopping_);
   if (found->second.ignores_term) return;
   const bool well = around_.world.chance(0.2);  // it saves its state
-  end_worker_after(around_.world.between(Duration{}, milliseconds(300)), effect.local_rank.value,
-                   well ? 0 : -1, well ? 0 : effect.signal);
+  end_worker_after(around_.world.between(milliseconds(1), milliseconds(300)),
+                   effect.local_rank.value, well ? Ending{} : Ending{-1, effect.signal});
 }
 
 void SimAgent::perform(const launcher::KillWorker& effect) {
   const auto found = workers_.find(effect.local_rank.value);
   if (found == workers_.end()) return;
   found->second.asked = true;
-  end_worker_after(around_.world.between(Duration{}, milliseconds(5)), effect.local_rank.value, -1,
-                   SIGKILL);
+  stopping_ = found->second.round;
+  end_worker_after(around_.world.between(milliseconds(1), milliseconds(5)), effect.local_rank.value,
+                   {-1, SIGKILL});
 }
 
 // Nobody suspends a simulated job.
@@ -201,6 +206,7 @@ void SimAgent::perform(const launcher::StopGuardian&) {}
 void SimAgent::perform(const launcher::ContinueGuardian&) {}
 
 void SimAgent::perform(const launcher::SweepRemains& effect) {
+  stopping_ = effect.round;
   later(around_.world.between(Duration{}, milliseconds(50)),
         [this, round = effect.round] { tell_agent(launcher::RemainsGone{round}); });
 }
@@ -290,33 +296,47 @@ void SimAgent::start_worker(std::int32_t local_rank, const RoundId& round, std::
   worker.serial = ++serials_;
   worker.ignores_term = behaviour.ignores_term;
   workers_[local_rank] = worker;
-  end_worker_after(behaviour.lasts, local_rank, behaviour.signal != 0 ? -1 : behaviour.exit_code,
-                   behaviour.signal);
+  const Ending ending{behaviour.signal != 0 ? -1 : behaviour.exit_code, behaviour.signal};
+  if (!behaviour.lingers) return end_worker_after(behaviour.lasts, local_rank, ending);
+  // Its connections are closed some time before it has dumped its core, or tidied up.
+  around_.world.after(
+      behaviour.lasts, [self = shared_from_this(), local_rank, serial = worker.serial, ending] {
+        const auto found = self->workers_.find(local_rank);
+        if (found == self->workers_.end() || found->second.serial != serial) return;
+        self->end_worker_after(self->around_.world.between(milliseconds(1), seconds(5)), local_rank,
+                               ending);
+        self->around_.all_lose_a_peer();
+      });
 }
 
-void SimAgent::end_worker_after(Duration delay, std::int32_t local_rank, std::int32_t exit_code,
-                                std::int32_t signal) {
+void SimAgent::end_worker_after(Duration delay, std::int32_t local_rank, const Ending& ending) {
   const std::uint64_t serial = workers_.at(local_rank).serial;
-  around_.world.after(delay, [self = shared_from_this(), local_rank, serial, exit_code, signal] {
-    self->end_worker(local_rank, serial, exit_code, signal);
+  around_.world.after(delay, [self = shared_from_this(), local_rank, serial, ending] {
+    self->end_worker(local_rank, serial, ending);
   });
 }
 
-void SimAgent::end_worker(std::int32_t local_rank, std::uint64_t serial, std::int32_t exit_code,
-                          std::int32_t signal) {
+void SimAgent::end_worker(std::int32_t local_rank, std::uint64_t serial, const Ending& ending) {
   const auto found = workers_.find(local_rank);
   if (found == workers_.end() || found->second.serial != serial) return;
   const Worker worker = found->second;
   workers_.erase(found);
   around_.world.record(static_cast<std::uint64_t>(worker.rank) << 8, [&] {
     return name(place_.id) + ": rank " + std::to_string(worker.rank) + " ends with " +
-           (signal != 0 ? "signal " + std::to_string(signal) : std::to_string(exit_code));
+           (ending.signal != 0 ? "signal " + std::to_string(ending.signal)
+                               : std::to_string(ending.exit_code)) +
+           (ending.tells_of_loss ? ", it lost a peer" : "");
   });
-  around_.checkers.worker_ended(place_.id, Death{worker.round, worker.rank, exit_code, signal,
-                                                 worker.asked, around_.world.now()});
-  later(Duration{}, [this, local_rank, worker, exit_code, signal] {
-    tell_agent(launcher::WorkerExited{worker.round, LocalRank{local_rank}, exit_code, signal,
-                                      signal == SIGSEGV, ""});
+  around_.checkers.worker_ended(
+      place_.id, Death{worker.round, worker.rank, ending.exit_code, ending.signal, worker.asked,
+                       ending.tells_of_loss, around_.world.now()});
+  later(Duration{}, [this, local_rank, worker, ending] {
+    launcher::WorkerExited exited{worker.round, LocalRank{local_rank}, ending.exit_code,
+                                  ending.signal, ending.signal == SIGSEGV};
+    if (ending.tells_of_loss) exited.last_output = "RuntimeError: Connection reset by peer\n";
+    if (stopping_ != worker.round)
+      around_.checkers.death_heard(place_.id, worker.round, worker.rank);
+    tell_agent(exited);
   });
 }
 

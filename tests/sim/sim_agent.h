@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@ struct Surroundings {
   Checkers& checkers;
   SimCoordinator& coordinator;
   bool calmly = false;  // the time of faults is over
+  std::function<void()> all_lose_a_peer = {};
 };
 
 struct AgentPlace {
@@ -63,6 +65,12 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
     bool asked = false;
   };
 
+  struct Ending {
+    std::int32_t exit_code = 0;
+    std::int32_t signal = 0;
+    bool tells_of_loss = false;
+  };
+
   void tell_agent(const launcher::AgentEvent& event);
   void tell_member(const rendezvous::MemberEvent& event);
   void carry_out(const launcher::AgentEffects& effects);
@@ -91,10 +99,8 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
   void perform(const rendezvous::Remark& effect);
 
   void start_worker(std::int32_t local_rank, const RoundId& round, std::int32_t rank);
-  void end_worker_after(Duration delay, std::int32_t local_rank, std::int32_t exit_code,
-                        std::int32_t signal);
-  void end_worker(std::int32_t local_rank, std::uint64_t serial, std::int32_t exit_code,
-                  std::int32_t signal);
+  void end_worker_after(Duration delay, std::int32_t local_rank, const Ending& ending);
+  void end_worker(std::int32_t local_rank, std::uint64_t serial, const Ending& ending);
   // Unless it is gone by then; when it isn't frozen.
   void later(Duration delay, std::function<void()> action);
   void arm_timers();
@@ -108,6 +114,7 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
   std::optional<rendezvous::ConnectionId> connection_;
   std::map<std::int32_t, Worker> workers_;  // alive, by local rank
   std::optional<Instant> armed_;
+  RoundId stopping_;  // the round whose workers have been told to end
   std::uint64_t serials_ = 0;
   bool was_interrupted_ = false;
   bool was_refused_ = false;

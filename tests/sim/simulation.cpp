@@ -28,6 +28,7 @@ Simulation::Simulation(std::uint64_t seed, bool tracing)
       around_{world_, scenario_, network_, checkers_, coordinator_},
       faults_end_(Instant{} + scenario_.faults_last) {
   scenario_.workers.push_back(1);  // of the host that misfits come from
+  around_.all_lose_a_peer = [this] { all_lose_a_peer(); };
 }
 
 Simulation::~Simulation() {
@@ -181,14 +182,18 @@ void Simulation::maybe_die_while_closing() {
 void Simulation::cause_crash(SimAgent& agent, bool with_host) {
   const AgentPlace place = agent.place();
   agent.crash(with_host);
-  for (const auto& other : agents_) {
-    if (!other->gone()) other->peers_lost();
-  }
+  all_lose_a_peer();
   if (place.local) return coordinator_.die();
   if (!world_.chance(scenario_.comes_back)) return;
   ++expected_;
   world_.after(world_.between(seconds(3), seconds(20)),
                [this, host = place.host] { start_agent(host, false); });
+}
+
+void Simulation::all_lose_a_peer() {
+  for (const auto& agent : agents_) {
+    if (!agent->gone()) agent->peers_lost();
+  }
 }
 
 void Simulation::end_faults() {

@@ -35,6 +35,7 @@ class Simulation {
   void start_agent(int host, bool misfit);
   void schedule_fault();
   void cause_fault();
+  void all_lose_a_peer();
   void cause_crash(SimAgent& agent, bool with_host);
   void break_connections(int host);
   void maybe_cut_at_start(int host, std::uint64_t round);

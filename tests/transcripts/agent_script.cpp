@@ -99,6 +99,10 @@ std::string show(const Failure& failure) {
   if (!failure.message.empty()) {
     out << " \"" << failure.message << "\"";
   }
+  out << (failure.secondary ? " secondary" : "");
+  for (const std::int32_t rank : failure.tied_ranks) {
+    out << " tied=" << rank;
+  }
   out << ")";
   return out.str();
 }
@@ -152,10 +156,16 @@ struct ShowEffect {
            effect.text;
   }
   std::string operator()(const ExitAgent& effect) const {
+    std::string others;
+    for (const EndCount& end : effect.others_failed) {
+      others += " others=" + std::to_string(end.count) +
+                (end.signal != 0 ? "*signal" + std::to_string(end.signal)
+                                 : "*code" + std::to_string(end.exit_code));
+    }
     return "exit " + std::to_string(effect.exit_code) +
            (effect.verdict ? " verdict=" + std::to_string(effect.verdict->exit_code)
                            : " no verdict") +
-           " stopped=" + std::to_string(effect.workers_stopped);
+           " stopped=" + std::to_string(effect.workers_stopped) + others;
   }
 };
 
@@ -210,12 +220,21 @@ class Player {
                          c.number("code", 127), c.text};
     }
     if (c.name == "exited") {
-      return WorkerExited{parse_round(c.round),
-                          LocalRank{c.number("local", 0)},
-                          c.has("signal") ? -1 : c.number("code", 0),
-                          c.number("signal", 0),
-                          c.number("core", 0) != 0,
-                          c.text};
+      WorkerExited exited{parse_round(c.round), LocalRank{c.number("local", 0)}};
+      exited.exit_code = c.has("signal") ? -1 : c.number("code", 0);
+      exited.signal = c.number("signal", 0);
+      exited.core_dumped = c.number("core", 0) != 0;
+      exited.message = c.text;
+      if (c.has("lost_peer")) {
+        exited.last_output =
+            "RuntimeError: [./gloo/transport/tcp/pair.cc:589] Connection closed by peer "
+            "[127.0.0.1]:4242\n";
+      }
+      if (c.has("failed_at_s")) {
+        exited.failed_at = std::chrono::seconds(c.number("failed_at_s", 0));
+        exited.told_at = std::chrono::seconds(c.number("told_at_s", 0));
+      }
+      return exited;
     }
     if (c.name == "remains_gone") {
       return RemainsGone{parse_round(c.round)};
@@ -253,6 +272,7 @@ class Player {
         cause.rank = c.number("rank", -1);
         cause.host = "beta";
         cause.exit_code = c.number("code", 1);
+        cause.secondary = c.has("lost_peer");
         stop.cause = cause;
       }
       return stop;

@@ -264,6 +264,46 @@ TEST_CASE("job: a report that was long on its way is put right by the next one")
   CHECK(scene.told<Close>("b").verdict.exit_code == 7);
 }
 
+TEST_CASE("job: a node may learn better which of its deaths came first") {
+  JobScene scene = running(0);
+  scene.pass(seconds(1));
+  Failure consequence = worker_failure(1, 0);
+  consequence.secondary = true;
+  scene.report("a", NodePhase::failed, consequence);
+  CHECK(scene.told<Stop>("b").cause == consequence);
+  scene.pass(seconds(2));
+  SECTION("the cause replaces a consequence, and all are told") {
+    scene.report("a", NodePhase::stopped, worker_failure(7, 1));
+    REQUIRE(std::any_of(scene.effects().begin(), scene.effects().end(), [](const auto& effect) {
+      return std::holds_alternative<OrdersChanged>(effect);
+    }));
+    CHECK(scene.told<Stop>("b").cause == worker_failure(7, 1));
+    scene.report("b", NodePhase::stopped);
+    CHECK(scene.told<Close>("b").verdict.exit_code == 7);
+  }
+  SECTION("not the other way round") {
+    scene.report("a", NodePhase::failed, worker_failure(7, 1));
+    scene.report("a", NodePhase::stopped, consequence);
+    scene.report("b", NodePhase::stopped);
+    CHECK(scene.told<Close>("b").verdict.exit_code == 7);
+  }
+  SECTION("nor does an interruption that came later") {
+    scene.report("a", NodePhase::stopped, interruption(15));
+    scene.report("b", NodePhase::stopped);
+    CHECK(scene.told<Close>("b").verdict.failure == consequence);
+  }
+  SECTION("ties are added to what is known, and it isn't later for that") {
+    Failure tied = consequence;
+    tied.tied_ranks = {1};
+    scene.report("a", NodePhase::stopped, tied);
+    Failure later = consequence;
+    later.exit_code = 9;
+    later.age = seconds(1);
+    scene.report("b", NodePhase::stopped, later);
+    CHECK(scene.told<Close>("b").verdict.failure == tied);
+  }
+}
+
 TEST_CASE("job: a program that cannot be started ends it, restarts or not") {
   JobScene scene = running(5);
   Failure failure = worker_failure(127);

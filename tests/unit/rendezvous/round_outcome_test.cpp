@@ -19,6 +19,12 @@ DatedFailure at(int second, FailureKind kind, std::int32_t code_or_signal = 0) {
   return {failure, Instant{} + std::chrono::seconds(second)};
 }
 
+DatedFailure lost_peer(int second, std::int32_t code) {
+  DatedFailure dated = at(second, FailureKind::worker_exited, code);
+  dated.failure.secondary = true;
+  return dated;
+}
+
 constexpr auto kExited = FailureKind::worker_exited;
 constexpr auto kSignaled = FailureKind::worker_signaled;
 constexpr auto kSpawn = FailureKind::spawn_failed;
@@ -77,6 +83,20 @@ TEST_CASE("round_outcome: the first cause decides") {
        {at(1, kLost), at(2, kInterrupted, 15)},
        {0, 0},
        143},
+      {"a consequence is no first cause beside a cause, however early it was seen",
+       {lost_peer(1, 5), at(3, kExited, 7)},
+       {0, 0},
+       7},
+      {"alone it is", {lost_peer(2, 5), lost_peer(1, 6)}, {0, 0}, 6},
+      {"nor beside the loss of a node", {lost_peer(1, 5), at(3, kLost)}, {0, 0}, kAgain},
+      {"an interruption is no cause of it if it came later",
+       {lost_peer(1, 5), at(3, kInterrupted, 15)},
+       {0, 0},
+       5},
+      {"and comes before a cause that was seen after it",
+       {lost_peer(1, 5), at(2, kInterrupted, 15), at(3, kExited, 7)},
+       {0, 0},
+       143},
       {"a launcher that fails ends the job", {at(1, kLauncher)}, {0, 9}, 1},
       {"a death without a code is still a failure", {at(1, kExited, -1)}, {0, 0}, 1},
       {"the greatest code there is", {at(1, kExited, 255)}, {0, 0}, 255},
@@ -87,6 +107,13 @@ TEST_CASE("round_outcome: the first cause decides") {
     INFO(row.what);
     CHECK(outcome(row.failures, row.budget) == row.expected);
   }
+}
+
+TEST_CASE("round_outcome: whoever is stopped is told the cause, not the consequence") {
+  CHECK(first_cause({}) == nullptr);
+  const std::vector<DatedFailure> failures = {lost_peer(1, 5), at(3, kExited, 7),
+                                              at(2, kExited, 6)};
+  CHECK(first_cause(failures)->failure.exit_code == 6);
 }
 
 TEST_CASE("round_outcome: the verdict tells how many restarts were used") {
