@@ -117,6 +117,7 @@ class Agent {
   void wait_for(const std::string& reason, Instant now, AgentEffects& effects);
   void say_waiting(Instant now, AgentEffects& effects);
   void stop_waiting();
+  [[nodiscard]] std::string waiting_text(Instant now) const;
   [[nodiscard]] bool waits_in_silence() const;
   [[nodiscard]] bool in_round(const RoundId& round) const;
   [[nodiscard]] bool nothing_left() const;

@@ -36,12 +36,7 @@ void Agent::wait_for(const std::string& reason, Instant now, AgentEffects& effec
 
 void Agent::say_waiting(Instant now, AgentEffects& effects) {
   waiting_said_ = true;
-  std::string text = waiting_for_;
-  if (waiting_ends_) {
-    const auto left = std::chrono::duration_cast<std::chrono::seconds>(*waiting_ends_ - now);
-    text += " (at most " + std::to_string(std::max<std::int64_t>(left.count(), 0)) + " s)";
-  }
-  effects.emplace_back(Say{Say::Level::warning, std::move(text)});
+  effects.emplace_back(Say{Say::Level::warning, waiting_text(now)});
 }
 
 void Agent::stop_waiting() {

@@ -19,6 +19,8 @@ class ConsoleStream {
   // Draws `status` below all else, in place of the last one, cut to `width` columns; empty: none.
   // Not while a line of a worker's is unfinished: nothing then, and false from `can_draw`.
   [[nodiscard]] std::string draw(std::string_view status, std::size_t width);
+  // Somebody else has written to the terminal meanwhile: what was drawn is not ours any more.
+  void forget() { drawn_.clear(); }
   [[nodiscard]] bool can_draw() const { return at_line_start_; }
   [[nodiscard]] const std::string& drawn() const { return drawn_; }
 

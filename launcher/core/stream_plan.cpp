@@ -21,8 +21,9 @@ StreamPlan plan_streams(const StreamFacts& out, const StreamFacts& err) {
   if (out.terminal && !err.terminal) {
     plan.out = StreamRoute::terminal;
   }
-  // Another terminal at stdout may be the same one under another name.
-  plan.owns_terminal = err.terminal && !out.terminal;
+  // Another terminal at stdout may be the same one under another name, and what reads a pipe (tee,
+  // less) may write to it.
+  plan.owns_terminal = err.terminal && !out.terminal && !out.piped;
   return plan;
 }
 

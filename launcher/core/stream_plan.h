@@ -9,6 +9,7 @@ namespace ddp::launcher {
 // What a descriptor of ours leads to.
 struct StreamFacts {
   bool terminal = false;
+  bool piped = false;        // somebody reads it, and may show it on a terminal
   std::uint64_t device = 0;  // of the file behind it; two streams with the same pair are one
   std::uint64_t inode = 0;
 };
@@ -23,7 +24,7 @@ struct StreamPlan {
   StreamRoute out = StreamRoute::inherited;
   StreamRoute err = StreamRoute::inherited;
   bool joined = false;         // one pipe or terminal for both: two would lose the order of lines
-  bool owns_terminal = false;  // all that workers write to the terminal at stderr passes through us
+  bool owns_terminal = false;  // all that comes to the terminal at stderr passes through us
   friend bool operator==(const StreamPlan&, const StreamPlan&) = default;
 };
 

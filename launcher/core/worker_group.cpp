@@ -123,6 +123,7 @@ void WorkerGroup::exited(const WorkerExited& event, Instant now, AgentEffects& e
     return;
   }
   workers_[index].alive = false;
+  last_end_ = now;
   ladder_.exited(event.local_rank);
   const bool as_asked = is_as_asked(event, now);
   stopped_count_ += as_asked ? 1 : 0;

@@ -1,6 +1,7 @@
 // The workers of one round on this node, from their start until nothing of theirs is left alive.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -73,6 +74,11 @@ class WorkerGroup {
   // Ended unsuccessfully, and not as we asked them to: the first cause and what followed it.
   [[nodiscard]] const std::vector<EndCount>& failed_ends() const { return failed_ends_; }
   [[nodiscard]] std::vector<LocalRank> alive() const;
+  [[nodiscard]] std::size_t size() const { return workers_.size(); }
+  [[nodiscard]] std::optional<Instant> last_end() const { return last_end_; }  // of a worker
+  // When those that are being stopped get SIGKILL; when those that got it are written off.
+  [[nodiscard]] std::optional<Instant> kill_at() const { return ladder_.next_deadline(); }
+  [[nodiscard]] std::optional<Instant> write_off_at() const { return write_off_at_; }
 
  private:
   struct Worker {
@@ -109,6 +115,7 @@ class WorkerGroup {
   std::optional<Instant> culprit_until_;  // until then the cause of a consequence is waited for
   std::optional<Instant> started_;
   Instant stop_since_{};
+  std::optional<Instant> last_end_;
   std::int32_t stopped_count_ = 0;
   std::vector<EndCount> failed_ends_;
 };

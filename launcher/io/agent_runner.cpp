@@ -49,7 +49,8 @@ rendezvous::NodeId new_node_id() {
 StreamFacts look_at_stream(int descriptor) {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0) return {};
-  return {S_ISCHR(info.st_mode) && ::isatty(descriptor) == 1, info.st_dev, info.st_ino};
+  return {S_ISCHR(info.st_mode) && ::isatty(descriptor) == 1,
+          S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode), info.st_dev, info.st_ino};
 }
 
 std::optional<rlimit> raise_limit_of_files() {
@@ -61,6 +62,12 @@ std::optional<rlimit> raise_limit_of_files() {
     return std::nullopt;
   }
   return original;
+}
+
+// One that knows no way to erase a line says so.
+bool is_plain_terminal(const Environment& environment) {
+  const auto kind = environment.find("TERM");
+  return kind == environment.end() || kind->second.empty() || kind->second == "dumb";
 }
 
 // On a busy disk the folders of hundreds of ranks would take longer than starting them, so memory
@@ -100,7 +107,11 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
                         carry_out(Say{Say::Level::note, text});
                       },
                       [this](const std::string& text) { handle(CoordinatorSilent{text}); }},
-                     [this](const std::string& text) { console_.line(text); }}) {}
+                     [this](const std::string& text) { console_.line(text); }}) {
+  if (!streams_.owns_terminal || is_plain_terminal(environment)) return;
+  status_line_.emplace(context_, console_, guardian_pid_,
+                       [this] { return agent_.status_line(machine_now()); });
+}
 
 int AgentRunner::run() {
   if (!can_read_proc()) {
@@ -118,6 +129,7 @@ int AgentRunner::run() {
   if (config_.nodes.max > 1) description.node_rank = config_.node_rank;
   coordination_.join(description);
   context_.run();
+  status_line_.reset();
   if (workers_) workers_->finish_output();
   const int exit_code = exit_ ? exit_->exit_code : rendezvous::exit_code::kLauncherFailed;
   if (exit_ && exit_->verdict) {
@@ -145,6 +157,7 @@ void AgentRunner::later(AgentEvent event) {
 }
 
 void AgentRunner::arm_timer() {
+  if (status_line_) status_line_->look();
   const std::optional<Instant> deadline = agent_.next_deadline();
   if (!deadline) {
     timer_.cancel();
@@ -171,6 +184,7 @@ void AgentRunner::watch_guardian() {
 }
 
 void AgentRunner::on_signal(int signal, pid_t sender) {
+  if (signal == SIGWINCH && workers_) workers_->pass_on_window_size();
   // Our part is done and we only wait for others: then asking again means now.
   const SignalRole role = role_of_signal(signal, config_.signals_to_handle);
   if (exit_ && role == SignalRole::ends_job) context_.stop();
@@ -208,6 +222,7 @@ void AgentRunner::carry_out(const SpawnWorkers& effect) {
                                            [this] { strangers_.child_ended(); }});
   note_folder();
   workers_->start(effect.plan, error_files_, limit_of_files_, console_, streams_);
+  if (!workers_->output_trouble().empty()) status_line_.reset();  // they may write past us
   if (config_.verbose) say_output_trouble();
 }
 
@@ -242,6 +257,7 @@ void AgentRunner::carry_out(const ResumeWorkers&) {
 }
 
 void AgentRunner::carry_out(const StopGuardian&) {
+  if (status_line_) status_line_->hide();  // what comes next is the shell's prompt
   signal_guardian(SIGSTOP);
 }
 

@@ -18,6 +18,7 @@
 #include "launcher/io/guardian.h"
 #include "launcher/io/round_workers.h"
 #include "launcher/io/signals.h"
+#include "launcher/io/status_line.h"
 #include "launcher/io/strangers.h"
 
 namespace ddp::launcher {
@@ -77,7 +78,8 @@ class AgentRunner {
   std::optional<rlimit> limit_of_files_;  // the original one, where it was raised
   Agent agent_;
   Coordination coordination_;
-  std::optional<RoundWorkers> workers_;  // of the newest round that had any
+  std::optional<StatusLine> status_line_;  // only on a terminal of our own
+  std::optional<RoundWorkers> workers_;    // of the newest round that had any
   std::optional<ExitAgent> exit_;
   bool guardian_lost_ = false;
 };

@@ -52,18 +52,39 @@ void Console::text(const std::string& text) {
   if (text.empty()) return;
   if (!logger_) {
     logger_ = std::make_shared<spdlog::logger>(
-        "ddplaunch", std::make_shared<WriterSink>([this](std::string_view lines) {
-          err_.writer.write(err_.composed.lines(lines));
-        }));
+        "ddplaunch",
+        std::make_shared<WriterSink>([this](std::string_view lines) { write_lines(lines); }));
   }
   logger_->log(spdlog::level::info, spdlog::string_view_t(text));
 }
 
 void Console::output(Sink sink, std::string_view bytes) {
+  const bool shown = status_shown();
   if (sink == Sink::out) out_used_ = true;
   Stream& to = stream(sink);
   to.writer.write(to.composed.before_output(bytes));
   to.writer.write(bytes);
+  look_at_status(shown);
+}
+
+void Console::write_lines(std::string_view lines) {
+  const bool shown = status_shown();
+  err_.writer.write(err_.composed.lines(lines));
+  look_at_status(shown);
+}
+
+void Console::look_at_status(bool was_shown) {
+  const bool can_come = status_left_out_ && err_.composed.can_draw();
+  if (!can_come && was_shown == status_shown()) return;
+  status_left_out_ = false;
+  if (status_due_) status_due_();
+}
+
+void Console::show_status(std::string_view status, std::size_t width) {
+  status_left_out_ = !status.empty() && !err_.composed.can_draw();
+  if (status.empty() || err_.writer.has_room()) {
+    err_.writer.write(err_.composed.draw(status, width));
+  }
 }
 
 bool Console::has_room(Sink sink) const {

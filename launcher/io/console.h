@@ -39,6 +39,14 @@ class Console {
   // See OutputWriter::when_room.
   void when_room(Sink sink, std::function<void()> call);
 
+  // Below all that comes to stderr, until something else comes; see ConsoleStream::draw. Left out
+  // while the terminal is slow.
+  void show_status(std::string_view status, std::size_t width);
+  [[nodiscard]] bool status_shown() const { return !err_.composed.drawn().empty(); }
+  void forget_status() { err_.composed.forget(); }
+  // Something else has come, or the unfinished line is over for which it was left out.
+  void on_status_due(std::function<void()> call) { status_due_ = std::move(call); }
+
   // Until everything is written. False: somebody takes nothing, and only ending the process gets
   // past a thread that is stuck. Says first what could not be written.
   [[nodiscard]] bool drain();
@@ -52,12 +60,16 @@ class Console {
 
   Stream& stream(Sink sink) { return sink == Sink::out ? out_ : err_; }
   [[nodiscard]] const Stream& stream(Sink sink) const { return sink == Sink::out ? out_ : err_; }
+  void write_lines(std::string_view lines);
+  void look_at_status(bool was_shown);
   void report_error(Sink sink, int error);
   void say_on(Sink sink, const std::string& text);
 
   Stream out_;
   Stream err_;
-  bool out_used_ = false;                   // workers' output comes there too
+  bool out_used_ = false;  // workers' output comes there too
+  std::function<void()> status_due_;
+  bool status_left_out_ = false;
   std::shared_ptr<spdlog::logger> logger_;  // made for the first line
 };
 

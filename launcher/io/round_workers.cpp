@@ -73,6 +73,10 @@ void RoundWorkers::on_exit(std::size_t index, const ExitStatus& status) {
   callbacks_.on_event(event);
 }
 
+void RoundWorkers::pass_on_window_size() {
+  if (output_) output_->pass_on_window_size();
+}
+
 void RoundWorkers::finish_output() {
   if (output_) output_->finish();
 }

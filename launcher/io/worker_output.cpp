@@ -38,6 +38,15 @@ std::optional<Ends> open_pipe() {
   return Ends{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+int descriptor_of(Sink sink) {
+  return sink == Sink::out ? STDOUT_FILENO : STDERR_FILENO;
+}
+
+void copy_window_size(int from, int to) {
+  winsize size{};
+  if (::ioctl(from, TIOCGWINSZ, &size) == 0) ::ioctl(to, TIOCSWINSZ, &size);
+}
+
 // Raw, so that bytes pass as they are: the user's own terminal does with them what it is set to do.
 std::optional<Ends> open_terminal(int sink) {
   constexpr int kFlags = O_RDWR | O_NOCTTY | O_CLOEXEC;
@@ -50,8 +59,7 @@ std::optional<Ends> open_terminal(int sink) {
   if (!ends.workers.valid() || ::tcgetattr(ends.workers.get(), &settings) != 0) return std::nullopt;
   ::cfmakeraw(&settings);
   if (::tcsetattr(ends.workers.get(), TCSANOW, &settings) != 0) return std::nullopt;
-  winsize size{};
-  if (::ioctl(sink, TIOCGWINSZ, &size) == 0) ::ioctl(ends.ours.get(), TIOCSWINSZ, &size);
+  copy_window_size(sink, ends.ours.get());
   return ends;
 }
 
@@ -120,9 +128,7 @@ StandardStreams WorkerOutput::open(std::size_t worker) {
 
 int WorkerOutput::open_stream(Channel& channel, StreamRoute route, std::size_t worker) {
   std::optional<Ends> ends =
-      route == StreamRoute::pipe
-          ? open_pipe()
-          : open_terminal(channel.sink == Sink::out ? STDOUT_FILENO : STDERR_FILENO);
+      route == StreamRoute::pipe ? open_pipe() : open_terminal(descriptor_of(channel.sink));
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = worker;
@@ -207,6 +213,17 @@ std::string WorkerOutput::ended(std::size_t worker) {
   if (out_) read_rest(*out_, worker);
   if (err_) read_rest(*err_, worker);
   return std::exchange(tails_[worker], {}).text();
+}
+
+void WorkerOutput::pass_on_window_size() {
+  for (const Channel* const channel : {out_.get(), err_.get()}) {
+    if (channel == nullptr) continue;
+    for (const Stream& stream : channel->streams) {
+      if (stream.fd.valid() && stream.route == StreamRoute::terminal) {
+        copy_window_size(descriptor_of(channel->sink), stream.fd.get());
+      }
+    }
+  }
 }
 
 void WorkerOutput::finish() {

@@ -34,6 +34,8 @@ class WorkerOutput {
   // Call it when that worker has ended: reads what it has written last, but waits for nobody who
   // still holds its streams. Its last lines.
   [[nodiscard]] std::string ended(std::size_t worker);
+  // The user's terminal has another size; the kernel tells the workers.
+  void pass_on_window_size();
   // The round is over: reads what is left, and closes.
   void finish();
 

@@ -179,7 +179,7 @@ class AtATerminal(unittest.TestCase):
         pids = [int(pid) for _, pid in self.job.expect("ready", 2)]
         shell.type("\x1a")
         shell.expect("Stopped")
-        self.assertTrue(stopped(pids))
+        wait_until(lambda: stopped(pids), "the workers stand still")
         shell.type("fg\n")
         wait_until(lambda: running(pids), "the workers go on")
         shell.type("\x03")

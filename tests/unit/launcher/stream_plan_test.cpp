@@ -6,11 +6,12 @@ namespace {
 
 using namespace ddp::launcher;
 
-constexpr StreamFacts kLog{false, 1, 10};
-constexpr StreamFacts kOtherLog{false, 1, 11};
-constexpr StreamFacts kSameNumberElsewhere{false, 2, 10};
-constexpr StreamFacts kTerminal{true, 5, 3};
-constexpr StreamFacts kOtherTerminal{true, 5, 4};
+constexpr StreamFacts kLog{false, false, 1, 10};
+constexpr StreamFacts kOtherLog{false, false, 1, 11};
+constexpr StreamFacts kSameNumberElsewhere{false, false, 2, 10};
+constexpr StreamFacts kReader{false, true, 3, 10};
+constexpr StreamFacts kTerminal{true, false, 5, 3};
+constexpr StreamFacts kOtherTerminal{true, false, 5, 4};
 
 constexpr StreamRoute kInherited = StreamRoute::inherited;
 constexpr StreamRoute kPipe = StreamRoute::pipe;
@@ -36,6 +37,7 @@ TEST_CASE("stream plan: what is a terminal stays one") {
 TEST_CASE("stream plan: a terminal that may be written past us is not ours") {
   CHECK(plan_streams(kTerminal, kOtherTerminal) ==
         StreamPlan{kInherited, kOwnTerminal, false, false});
+  CHECK(plan_streams(kReader, kTerminal) == StreamPlan{kInherited, kOwnTerminal, false, false});
 }
 
 TEST_CASE("stream plan: without pseudo terminals what would need one is inherited") {
