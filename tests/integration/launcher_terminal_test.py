@@ -206,7 +206,10 @@ class WorkersTerminal(unittest.TestCase):
     def test_a_stderr_that_cannot_be_written_is_reported_on_the_terminal_once(self):
         def err_to_full_disk(_):
             os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
-        with TerminalJob("echo one >&2; echo two >&2; echo out; exit 4", redirect=err_to_full_disk) as job:
+        script = "echo one >&2; " + UNTIL_GO + "echo two >&2; echo out; exit 4"
+        with TerminalJob(script, redirect=err_to_full_disk) as job:
+            job.expect("stderr can't be written")
+            job.touch("go")
             self.assertEqual(job.wait(), 4)
             text = "\n".join(job.rows())
             self.assertEqual(text.count("stderr can't be written (No space left on device)"), 1, text)
