@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -23,6 +24,7 @@ struct DaemonConfig {
   std::uint16_t port = 29400;
   std::string port_file;
   std::string legacy_store = "2.0";
+  std::size_t max_connections = 0;  // as many as there can be
   bool plain_store = false;
   bool insecure = false;
 };
@@ -67,6 +69,10 @@ int serve(const DaemonConfig& config) {
   options.address = address.value().to_string();
   options.port = Port{config.port};
   options.legacy = config.legacy_store == "2.1" ? StoreDialect::b : StoreDialect::a;
+  if (config.max_connections > 0) options.connections = config.max_connections;
+  options.on_warning = [](const std::string& text) {
+    std::cerr << "ddprendezvous: " << text << std::endl;
+  };
   auto store = WorkerStore::open(context, options);
   if (!store) return refuse(exit_code::kLauncherFailed, store.error().message);
   const Port port = store.value()->endpoint().port;
@@ -98,6 +104,10 @@ int main(int argc, char** argv) {
   app.add_option("--legacy-store", config.legacy_store,
                  "What clients of old PyTorch speak: 2.0 (1.x and 2.0) or 2.1")
       ->check(CLI::IsMember({"2.0", "2.1"}))
+      ->capture_default_str();
+  app.add_option("--max-connections", config.max_connections,
+                 "How many clients at once; 0: as many as the limit of open files allows. Above "
+                 "it, connections that have never asked for anything are closed, oldest first")
       ->capture_default_str();
   app.add_flag("--plain-store", config.plain_store,
                "Serve the plain TCPStore (the only service so far, on with or without this)");

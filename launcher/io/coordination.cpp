@@ -23,6 +23,9 @@ using rendezvous::WorkerStoreOptions;
 namespace {
 
 constexpr Port kDefaultPort{29500};
+// What the agent opens for itself, and for a worker: its pidfd, its ends of pipes, its logs.
+constexpr std::size_t kFilesOfAgent = 32;
+constexpr std::size_t kFilesPerWorker = 8;
 constexpr const char* kAllAddresses = "::";
 constexpr const char* kAllOldAddresses = "0.0.0.0";  // where IPv6 is switched off
 
@@ -63,9 +66,8 @@ void Coordination::listen_for_all() {
   // A name that means this host to itself means something else to the others.
   const bool name_of_loopback = loopback && not_literal;
 
-  WorkerStoreOptions options;
+  WorkerStoreOptions options = store_options();
   options.port = endpoint.port;
-  options.legacy = config_.legacy_store;
   options.agent_acceptor = [host = host_.get()](boost::asio::ip::tcp::socket socket,
                                                 std::string already_read) {
     host->accept(std::move(socket), std::move(already_read));
@@ -100,6 +102,17 @@ void Coordination::report(const rendezvous::NodeStatus& status) {
   link_->report(status);
 }
 
+WorkerStoreOptions Coordination::store_options() const {
+  WorkerStoreOptions options;
+  options.legacy = config_.legacy_store;
+  options.on_warning = callbacks_.on_warning;
+  // Whatever clients do, workers can be started and stopped.
+  const auto workers = static_cast<std::size_t>(config_.workers);
+  const auto nodes = static_cast<std::size_t>(config_.nodes.max);
+  options.reserved_files = kFilesOfAgent + kFilesPerWorker * workers + nodes;
+  return options;
+}
+
 Result<Endpoint> Coordination::open_store() {
   if (several_nodes()) {
     if (!store_) return Error{"this node is not the one that the job's endpoint names"};
@@ -109,10 +122,9 @@ Result<Endpoint> Coordination::open_store() {
   if (store_ && config_.master_port) {
     store_->renew();
   } else {
-    WorkerStoreOptions options;
+    WorkerStoreOptions options = store_options();
     options.address = config_.master_addr;
     options.port = config_.master_port.value_or(Port{0});
-    options.legacy = config_.legacy_store;
     auto store = WorkerStore::open(context_, options);
     if (!store) return store.error();
     store_ = std::move(store).value();

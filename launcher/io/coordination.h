@@ -50,6 +50,7 @@ class Coordination {
  private:
   [[nodiscard]] bool several_nodes() const { return config_.nodes.max > 1; }
   void listen_for_all();
+  [[nodiscard]] rendezvous::WorkerStoreOptions store_options() const;
 
   boost::asio::io_context& context_;
   const LaunchConfig& config_;

@@ -10,8 +10,8 @@ namespace ddp::rendezvous {
 inline constexpr std::string_view kAgentMagic = "ddpagent";
 
 enum class Protocol : std::uint8_t {
-  undecided,   // too few bytes yet; never waits for more than it needs
-  tcpstore_c,  // PyTorch 2.2 and later
+  undecided,        // too few bytes yet; never waits for more than it needs
+  tcpstore_c,       // PyTorch 2.2 and later
   tcpstore_legacy,  // PyTorch up to 2.1: nothing tells dialect A from B
   agent,
   http,

@@ -35,15 +35,22 @@ void empty(std::string& buffer, std::size_t kept = kKeptBySession) {
 
 // ---- StoreRoom
 
-StoreRoom::StoreRoom(const StoreLimits& limits)
-    : limits_(limits), store_(limits), input_(kReadAtOnce, '\0') {}
+StoreRoom::StoreRoom(const StoreLimits& limits, StoreRoomHandlers handlers)
+    : limits_(limits), handlers_(std::move(handlers)), store_(limits), input_(kReadAtOnce, '\0') {}
 
-void StoreRoom::admit(boost::asio::ip::tcp::socket socket, StoreDialect dialect,
+void StoreRoom::admit(StoreSessionId id, boost::asio::ip::tcp::socket socket, StoreDialect dialect,
                       std::string_view already_read) {
-  const StoreSessionId id{next_id_++};
   auto session = std::make_shared<StoreSession>(std::move(socket), shared_from_this(), id, dialect);
   sessions_.emplace(id.value, session);
   session->start(already_read);
+}
+
+bool StoreRoom::close_if_idle(StoreSessionId id) {
+  const auto found = sessions_.find(id.value);
+  if (found == sessions_.end() || !found->second->is_idle()) return false;
+  const std::shared_ptr<StoreSession> session = found->second;
+  session->close();
+  return true;
 }
 
 void StoreRoom::set_notice(std::string_view key, std::string_view value) {
@@ -104,7 +111,13 @@ void StoreSession::close() {
   room_->store_.forget(id_, out);
   room_->store_.release(charged_);
   room_->sessions_.erase(id_.value);
+  room_->handlers_.on_left(id_);
   room_->deliver(out);
+}
+
+bool StoreSession::is_idle() {
+  char byte = 0;
+  return !in_use_ && ::recv(socket_.native_handle(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) <= 0;
 }
 
 void StoreSession::read() {
@@ -168,6 +181,10 @@ std::size_t StoreSession::carry_out(std::string_view bytes) {
 }
 
 bool StoreSession::carry_out_one() {
+  if (!in_use_ && decoder_.request().code != StoreCode::validate) {
+    in_use_ = true;
+    room_->handlers_.on_in_use(id_);
+  }
   return room_->store_.handle({id_, decoder_.dialect()}, decoder_.request(), room_->output_) ==
          SessionFate::keep;
 }

@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,14 +20,22 @@ namespace ddp::rendezvous {
 
 class StoreSession;
 
+// What becomes of sessions, for whoever let them in.
+struct StoreRoomHandlers {
+  std::function<void(StoreSessionId)> on_in_use;  // has asked for something, the first time
+  std::function<void(StoreSessionId)> on_left;
+};
+
 // One map and the sessions that use it. Sessions keep it alive until close_all().
 class StoreRoom : public std::enable_shared_from_this<StoreRoom> {
  public:
-  explicit StoreRoom(const StoreLimits& limits);
+  StoreRoom(const StoreLimits& limits, StoreRoomHandlers handlers);
 
-  // A connection that speaks TCPStore; `already_read` are its first bytes.
-  void admit(boost::asio::ip::tcp::socket socket, StoreDialect dialect,
+  // A connection that speaks TCPStore; `already_read` are its first bytes. No id comes twice.
+  void admit(StoreSessionId id, boost::asio::ip::tcp::socket socket, StoreDialect dialect,
              std::string_view already_read);
+  // False: it has asked for something after all, or is about to.
+  bool close_if_idle(StoreSessionId id);
   void set_notice(std::string_view key, std::string_view value);
   void close_all();
 
@@ -41,9 +50,9 @@ class StoreRoom : public std::enable_shared_from_this<StoreRoom> {
   void send(StoreSessionId to, std::string_view bytes);
 
   StoreLimits limits_;
+  StoreRoomHandlers handlers_;
   KeyValueStore store_;
   std::unordered_map<std::uint64_t, std::shared_ptr<StoreSession>> sessions_;
-  std::uint64_t next_id_ = 0;
   // One of each for all sessions: a session that is silent holds no buffer.
   std::string input_;
   StoreOutput output_;
@@ -61,6 +70,8 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   void start(std::string_view already_read);
   void send(std::string_view bytes);
   void close();
+  // Has asked for nothing, and no byte of it lies unread.
+  [[nodiscard]] bool is_idle();
 
  private:
   void read();
@@ -85,6 +96,7 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   std::size_t charged_ = 0;  // what the room's limit knows of the two
   bool reading_ = false;     // a read is in flight, into small_
   bool writing_ = false;     // a wait for room to send is in flight
+  bool in_use_ = false;      // has asked for something, a greeting not counted
   bool open_ = true;
   // Most requests are shorter than this: a session's own buffer spares the system call that would
   // ask for readiness alone. What is longer goes through the room's.

@@ -1,5 +1,6 @@
 #include "rendezvous/io/worker_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rendezvous/io/listener.h"
@@ -13,19 +14,36 @@ Result<std::unique_ptr<WorkerStore>> WorkerStore::open(boost::asio::io_context& 
   ListenerRoutes routes;
   // The listener dies before the store does, and calls nobody afterwards.
   routes.store = [owner = store.get()](boost::asio::ip::tcp::socket socket, StoreDialect dialect,
-                                       const std::string& already_read) {
-    owner->room_->admit(std::move(socket), dialect, already_read);
+                                       ConnectionId id, const std::string& already_read) {
+    owner->room_->admit({id.value}, std::move(socket), dialect, already_read);
+  };
+  routes.close_idle_store = [owner = store.get()](ConnectionId id) {
+    return owner->room_->close_if_idle({id.value});
   };
   routes.agent = options.agent_acceptor;
   routes.legacy = options.legacy;
-  auto listener = Listener::open(context, {options.address, options.port}, std::move(routes));
+  routes.on_warning = options.on_warning;
+  const std::size_t limit =
+      std::min(options.connections, connections_within_limit_of_files(options.reserved_files));
+  auto listener =
+      Listener::open(context, {options.address, options.port}, std::move(routes), limit);
   if (!listener) return listener.error();
   store->listener_ = std::move(listener).value();
   return store;
 }
 
-WorkerStore::WorkerStore(Key, const StoreLimits& limits)
-    : limits_(limits), room_(std::make_shared<StoreRoom>(limits)) {}
+WorkerStore::WorkerStore(Key, const StoreLimits& limits) : limits_(limits), room_(new_room()) {}
+
+std::shared_ptr<StoreRoom> WorkerStore::new_room() {
+  // A room is closed before this is gone, but after the listener is.
+  return std::make_shared<StoreRoom>(
+      limits_, StoreRoomHandlers{[this](StoreSessionId id) {
+                                   if (listener_) listener_->store_client_in_use({id.value});
+                                 },
+                                 [this](StoreSessionId id) {
+                                   if (listener_) listener_->store_client_left({id.value});
+                                 }});
+}
 
 WorkerStore::~WorkerStore() {
   listener_.reset();
@@ -39,7 +57,7 @@ const Endpoint& WorkerStore::endpoint() const {
 void WorkerStore::renew() {
   listener_->refuse_earlier_store_clients();
   room_->close_all();
-  room_ = std::make_shared<StoreRoom>(limits_);
+  room_ = new_room();
 }
 
 void WorkerStore::set_notice(std::string_view key, std::string_view value) {

@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +23,11 @@ struct WorkerStoreOptions {
   StoreLimits limits;
   // What clients of PyTorch up to 2.1 are taken to speak, a or b: nothing in the first bytes says.
   StoreDialect legacy = StoreDialect::a;
+  // How many connections may be open at once; as many as the limit of open files allows if that
+  // is less by `reserved_files`, which the process needs for other things.
+  std::size_t connections = std::numeric_limits<std::size_t>::max();
+  std::size_t reserved_files = 32;
+  std::function<void(const std::string&)> on_warning;
   // Takes the connections that speak the agent protocol on the same port; empty: they are closed.
   std::function<void(boost::asio::ip::tcp::socket, std::string already_read)> agent_acceptor;
 };
@@ -54,6 +60,8 @@ class WorkerStore {
   [[nodiscard]] std::size_t number_of_sessions() const;
 
  private:
+  [[nodiscard]] std::shared_ptr<StoreRoom> new_room();
+
   StoreLimits limits_;
   std::shared_ptr<StoreRoom> room_;
   std::unique_ptr<Listener> listener_;
