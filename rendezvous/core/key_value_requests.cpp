@@ -28,45 +28,46 @@ class Decimal {
 
 // ---- keys
 
-SessionFate KeyValueStore::set(const StoreRequest& request, StoreOutput& out) {
-  if (!has_room(request.key, request.value.size())) return SessionFate::close;
-  put(request.key, request.value, out);
+SessionFate KeyValueStore::set(std::string_view key, std::string_view value, StoreOutput& out) {
+  Entry* const at = find(key);
+  if (!has_room(at, key, value.size())) return SessionFate::close;
+  put(at, key, value, out);
   return SessionFate::keep;
 }
 
 SessionFate KeyValueStore::append(const StoreRequest& request, StoreOutput& out) {
-  const auto found = slots_.find(request.key);
-  if (found == slots_.end()) return set(request, out);
-  std::string& value = found->second.value;
+  Entry* const at = find(request.key);
+  if (at == nullptr) return set(request.key, request.value, out);
+  std::string& value = at->value;
   const std::size_t size = value.size() + request.value.size();
-  if (size > limits_.value || !has_room(request.key, size)) return SessionFate::close;
+  if (size > limits_.value || !has_room(at, request.key, size)) return SessionFate::close;
   const std::size_t old_size = value.size();
   value.append(request.value);
   budget_.charge(request.value.size());
   const std::string_view before = std::string_view{value}.substr(0, old_size);
-  tell_watchers(KeyEvent::updated, request.key, before, value, out);
-  value_changed(request.key, value, out);
+  if (!watches_.empty()) tell_watchers(KeyEvent::updated, request.key, before, value, out);
+  if (!waits_.empty()) value_changed(request.key, value, out);
   return SessionFate::keep;
 }
 
 SessionFate KeyValueStore::compare_set(const StoreRequest& request, StoreOutput& out) {
-  const std::string* old = find(request.key);
-  const bool store = old == nullptr ? request.value.empty() : *old == request.value;
+  Entry* const at = find(request.key);
+  const bool store = at == nullptr ? request.value.empty() : at->value == request.value;
   if (!store) {
     // For an absent key PyTorch's servers return the expectation, and its clients rely on that.
-    append_bytes(out.reply, old == nullptr ? request.value : std::string_view{*old});
+    append_bytes(out.reply, at == nullptr ? request.value : std::string_view{at->value});
     return SessionFate::keep;
   }
-  if (!has_room(request.key, request.desired.size())) return SessionFate::close;
-  put(request.key, request.desired, out);
+  if (!has_room(at, request.key, request.desired.size())) return SessionFate::close;
+  put(at, request.key, request.desired, out);
   append_bytes(out.reply, request.desired);
   return SessionFate::keep;
 }
 
 SessionFate KeyValueStore::get(StoreDialect dialect, std::string_view key, StoreOutput& out) const {
-  const std::string* value = find(key);
-  if (value == nullptr && dialect != StoreDialect::c) return SessionFate::close;
-  append_bytes(out.reply, value == nullptr ? std::string_view{} : std::string_view{*value});
+  const Entry* at = find(key);
+  if (at == nullptr && dialect != StoreDialect::c) return SessionFate::close;
+  append_bytes(out.reply, at == nullptr ? std::string_view{} : std::string_view{at->value});
   return SessionFate::keep;
 }
 
@@ -75,14 +76,14 @@ SessionFate KeyValueStore::multi_get(StoreDialect dialect, const StringList& key
   // Measured before it is made: a short request can ask for more than all memory.
   std::size_t size = 0;
   for (const std::string_view key : keys) {
-    const std::string* value = find(key);
-    if (value == nullptr && dialect != StoreDialect::c) return SessionFate::close;
-    size += sizeof(std::uint64_t) + (value == nullptr ? 0 : value->size());
+    const Entry* at = find(key);
+    if (at == nullptr && dialect != StoreDialect::c) return SessionFate::close;
+    size += sizeof(std::uint64_t) + (at == nullptr ? 0 : at->value.size());
     if (size > limits_.unsent) return SessionFate::close;
   }
   for (const std::string_view key : keys) {
-    const std::string* value = find(key);
-    append_bytes(out.reply, value == nullptr ? std::string_view{} : std::string_view{*value});
+    const Entry* at = find(key);
+    append_bytes(out.reply, at == nullptr ? std::string_view{} : std::string_view{at->value});
   }
   return SessionFate::keep;
 }
@@ -94,55 +95,55 @@ SessionFate KeyValueStore::multi_set(const StoreRequest& request, StoreOutput& o
     const std::string_view key = *at++;
     const std::string_view value = *at++;
     if (is_notice(key)) return SessionFate::close;
-    const std::string* old = find(key);
-    if (old == nullptr) more += key.size() + kEntryCost;
-    if (old == nullptr || value.size() > old->size()) {
-      more += value.size() - (old == nullptr ? 0 : old->size());
-    }
+    const Entry* at_key = find(key);
+    const std::size_t old_size = at_key == nullptr ? 0 : at_key->value.size();
+    if (at_key == nullptr) more += key.size() + kEntryCost;
+    if (value.size() > old_size) more += value.size() - old_size;
   }
   if (!budget_.has_room(more)) return SessionFate::close;
   for (auto at = request.list.begin(); at != request.list.end();) {
     const std::string_view key = *at++;
     const std::string_view value = *at++;
-    put(key, value, out);
+    put(find(key), key, value, out);
   }
   return SessionFate::keep;
 }
 
 SessionFate KeyValueStore::add(const StoreRequest& request, StoreOutput& out) {
-  std::int64_t sum = 0;
-  if (!sum_at(request.key, request.number, sum)) return SessionFate::close;
-  const Decimal decimal(sum);
-  if (!has_room(request.key, decimal.text().size())) return SessionFate::close;
-  put(request.key, decimal.text(), out);
-  append_i64(out.reply, sum);
+  Entry* const at = find(request.key);
+  const auto sum = sum_at(at, request.number);
+  if (!sum) return SessionFate::close;
+  const Decimal decimal(*sum);
+  if (!has_room(at, request.key, decimal.text().size())) return SessionFate::close;
+  put(at, request.key, decimal.text(), out);
+  append_i64(out.reply, *sum);
   return SessionFate::keep;
 }
 
 SessionFate KeyValueStore::delete_key(std::string_view key, StoreOutput& out) {
-  const auto found = slots_.find(key);
-  if (found == slots_.end()) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) {
     append_i64(out.reply, 0);
     return SessionFate::keep;
   }
-  tell_watchers(KeyEvent::deleted, key, found->second.value, {}, out);
-  budget_.release(key.size() + kEntryCost + found->second.value.size());
+  const Entry& entry = *found->second;
+  if (!watches_.empty()) tell_watchers(KeyEvent::deleted, key, entry.value, {}, out);
+  budget_.release(key.size() + kEntryCost + entry.value.size());
   // The last one listed takes its place.
-  const std::size_t place = found->second.place;
-  listed_[place] = listed_.back();
-  listed_[place]->second.place = place;
+  listed_[entry.place] = listed_.back();
+  listed_[entry.place]->place = entry.place;
   listed_.pop_back();
-  slots_.erase(found);
+  entries_.erase(found);
   append_i64(out.reply, 1);
   return SessionFate::keep;
 }
 
 SessionFate KeyValueStore::list_keys(StoreOutput& out) const {
   std::size_t size = sizeof(std::uint64_t);
-  for (const Entry* entry : listed_) size += sizeof(std::uint64_t) + entry->first.size();
+  for (const Entry* entry : listed_) size += sizeof(std::uint64_t) + entry->key.size();
   if (size > limits_.unsent) return SessionFate::close;
   append_u64(out.reply, listed_.size());
-  for (const Entry* entry : listed_) append_bytes(out.reply, entry->first);
+  for (const Entry* entry : listed_) append_bytes(out.reply, entry->key);
   return SessionFate::keep;
 }
 
@@ -164,15 +165,16 @@ SessionFate KeyValueStore::wait(const StringList& names, StoreOutput& out) {
 }
 
 SessionFate KeyValueStore::barrier(const StoreRequest& request, StoreOutput& out) {
-  std::int64_t arrived = 0;
-  if (!sum_at(request.key, 1, arrived)) return SessionFate::close;
-  const Decimal decimal(arrived);
-  const bool full = arrived >= request.number;
+  Entry* const at = find(request.key);
+  const auto arrived = sum_at(at, 1);
+  if (!arrived) return SessionFate::close;
+  const Decimal decimal(*arrived);
+  const bool full = *arrived >= request.number;
   const std::size_t waiting =
       full ? 0 : request.key.size() + StoreWaits::kNameCost + StoreWaits::kWaitCost;
-  if (!has_room(request.key, decimal.text().size(), waiting)) return SessionFate::close;
+  if (!has_room(at, request.key, decimal.text().size(), waiting)) return SessionFate::close;
   waits_.cancel(asker_);
-  put(request.key, decimal.text(), out);
+  put(at, request.key, decimal.text(), out);
   if (full) {
     append_byte(out.reply, StoreReply::stop_waiting);
   } else {

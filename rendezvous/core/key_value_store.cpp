@@ -1,5 +1,6 @@
 #include "rendezvous/core/key_value_store.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -54,7 +55,7 @@ SessionFate KeyValueStore::answer(StoreDialect dialect, const StoreRequest& requ
     case StoreCode::validate:
       return SessionFate::keep;
     case StoreCode::set:
-      return set(request, out);
+      return set(request.key, request.value, out);
     case StoreCode::compare_set:
       return compare_set(request, out);
     case StoreCode::get:
@@ -112,7 +113,7 @@ void KeyValueStore::forget(StoreSessionId session, StoreOutput& out) {
 void KeyValueStore::set_notice(std::string_view key, std::string_view value, StoreOutput& out) {
   DDP_ASSERT(is_notice(key));
   asker_ = kNobody;
-  put(key, value, out);
+  put(find(key), key, value, out);
 }
 
 bool KeyValueStore::charge(std::size_t bytes) {
@@ -129,13 +130,13 @@ void KeyValueStore::wake_one(std::string_view queue, StoreOutput& out) {
   wake({&*woken, 1}, out);
 }
 
-const std::string* KeyValueStore::find(std::string_view key) const {
-  const auto found = slots_.find(key);
-  return found == slots_.end() ? nullptr : &found->second.value;
+KeyValueStore::Entry* KeyValueStore::find(std::string_view key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : found->second.get();
 }
 
 bool KeyValueStore::exists(std::string_view name) const {
-  return slots_.contains(name) || queues_.size(name) > 0;
+  return entries_.contains(name) || queues_.size(name) > 0;
 }
 
 bool KeyValueStore::all_exist(const StringList& names) const {
@@ -145,44 +146,43 @@ bool KeyValueStore::all_exist(const StringList& names) const {
   return true;
 }
 
-bool KeyValueStore::sum_at(std::string_view key, std::int64_t difference, std::int64_t& sum) const {
-  sum = difference;
-  const std::string* old = find(key);
-  if (old == nullptr) return true;
-  const auto number = parse_decimal(*old);
-  if (number) sum = wrapping_sum(*number, difference);
-  return number.has_value();
+std::optional<std::int64_t> KeyValueStore::sum_at(const Entry* at, std::int64_t difference) {
+  if (at == nullptr) return difference;
+  auto number = parse_decimal(at->value);
+  if (number) number = wrapping_sum(*number, difference);
+  return number;
 }
 
-bool KeyValueStore::has_room(std::string_view key, std::size_t value_size,
+bool KeyValueStore::has_room(const Entry* at, std::string_view key, std::size_t value_size,
                              std::size_t beside) const {
-  const std::string* old = find(key);
-  const std::size_t more = value_size + beside + (old == nullptr ? key.size() + kEntryCost : 0);
-  const std::size_t less = old == nullptr ? 0 : old->size();
-  return more <= less ? budget_.has_room(0) : budget_.has_room(more - less);
+  const std::size_t more = value_size + beside + (at == nullptr ? key.size() + kEntryCost : 0);
+  const std::size_t less = at == nullptr ? 0 : at->value.size();
+  return budget_.has_room(more - std::min(more, less));
 }
 
-void KeyValueStore::put(std::string_view key, std::string_view value, StoreOutput& out) {
-  const auto found = slots_.find(key);
-  if (found != slots_.end()) {
-    std::string& old = found->second.value;
-    tell_watchers(KeyEvent::updated, key, old, value, out);
-    budget_.release(old.size());
+void KeyValueStore::put(Entry* at, std::string_view key, std::string_view value, StoreOutput& out) {
+  if (at != nullptr) {
+    if (!watches_.empty()) tell_watchers(KeyEvent::updated, key, at->value, value, out);
+    budget_.release(at->value.size());
     // A string that shrinks in place keeps its memory, which nobody would count.
-    if (old.capacity() / 2 > value.size() + kEntryCost) old = std::string{};
-    old.assign(value);
+    if (at->value.capacity() / 2 > value.size() + kEntryCost) at->value = std::string{};
+    at->value.assign(value);
   } else {
-    Entry& entry = *slots_.emplace(key, Slot{std::string{value}, listed_.size()}).first;
-    if (!is_notice(key)) listed_.push_back(&entry);
+    auto entry = std::make_unique<Entry>();
+    entry->key = key;
+    entry->value = value;
+    entry->place = listed_.size();
+    if (!is_notice(key)) listed_.push_back(entry.get());
     budget_.charge(key.size() + kEntryCost);
-    tell_watchers(KeyEvent::created, key, {}, value, out);
+    const std::string_view own_key = entry->key;
+    entries_.emplace(own_key, std::move(entry));
+    if (!watches_.empty()) tell_watchers(KeyEvent::created, key, {}, value, out);
   }
   budget_.charge(value.size());
-  value_changed(key, value, out);
+  if (!waits_.empty()) value_changed(key, value, out);
 }
 
 void KeyValueStore::value_changed(std::string_view key, std::string_view value, StoreOutput& out) {
-  if (waits_.empty()) return;
   std::vector<StoreSessionId> woken;
   waits_.value_set(key, value, woken);
   wake(woken, out);
@@ -200,7 +200,6 @@ void KeyValueStore::wake(std::span<const StoreSessionId> sessions, StoreOutput& 
 
 void KeyValueStore::tell_watchers(KeyEvent event, std::string_view key, std::string_view before,
                                   std::string_view after, StoreOutput& out) const {
-  if (watches_.empty()) return;
   const auto* watchers = watches_.watchers(key);
   if (watchers == nullptr) return;
   StoreNews news;

@@ -2,13 +2,14 @@
 // come out.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "rendezvous/core/store_basics.h"
@@ -79,16 +80,16 @@ class KeyValueStore {
   static constexpr std::size_t kEntryCost = 128;
 
  private:
-  struct Slot {
+  struct Entry {
+    std::string key;
     std::string value;
     std::size_t place = 0;  // in listed_
   };
-  // Never iterated. References to elements stay valid until they are erased.
-  using Slots = std::unordered_map<std::string, Slot, StringHash, std::equal_to<>>;
-  using Entry = Slots::value_type;
+  // By the entry's own key. Never iterated.
+  using Entries = boost::unordered_flat_map<std::string_view, std::unique_ptr<Entry>, StringHash>;
 
   SessionFate answer(StoreDialect dialect, const StoreRequest& request, StoreOutput& out);
-  SessionFate set(const StoreRequest& request, StoreOutput& out);
+  SessionFate set(std::string_view key, std::string_view value, StoreOutput& out);
   SessionFate append(const StoreRequest& request, StoreOutput& out);
   SessionFate compare_set(const StoreRequest& request, StoreOutput& out);
   SessionFate get(StoreDialect dialect, std::string_view key, StoreOutput& out) const;
@@ -103,15 +104,16 @@ class KeyValueStore {
   SessionFate push(const StoreRequest& request, StoreOutput& out);
   SessionFate pop(std::string_view name, StoreOutput& out);
 
-  [[nodiscard]] const std::string* find(std::string_view key) const;
+  [[nodiscard]] Entry* find(std::string_view key) const;        // null: there is no such key
   [[nodiscard]] bool all_exist(const StringList& names) const;  // as keys or as queues
   [[nodiscard]] bool exists(std::string_view name) const;
-  // What is at `key`, a number, and `difference` more; false: it is no number.
-  [[nodiscard]] bool sum_at(std::string_view key, std::int64_t difference, std::int64_t& sum) const;
-  // For a value of that size at `key` and `beside` bytes more.
-  [[nodiscard]] bool has_room(std::string_view key, std::size_t value_size,
+  // The number kept there and `difference` more; nothing: there is other text.
+  static std::optional<std::int64_t> sum_at(const Entry* at, std::int64_t difference);
+  // For a value of that size at `key` and `beside` bytes more. A key is looked up once a request:
+  // `at` is its entry, or null.
+  [[nodiscard]] bool has_room(const Entry* at, std::string_view key, std::size_t value_size,
                               std::size_t beside = 0) const;
-  void put(std::string_view key, std::string_view value, StoreOutput& out);
+  void put(Entry* at, std::string_view key, std::string_view value, StoreOutput& out);
   void value_changed(std::string_view key, std::string_view value, StoreOutput& out);
   void tell_watchers(KeyEvent event, std::string_view key, std::string_view before,
                      std::string_view after, StoreOutput& out) const;
@@ -120,7 +122,7 @@ class KeyValueStore {
 
   StoreLimits limits_;
   StoreBudget budget_;
-  Slots slots_;
+  Entries entries_;
   std::vector<Entry*> listed_;  // all but the notices
   StoreQueues queues_{budget_};
   StoreWaits waits_{budget_};

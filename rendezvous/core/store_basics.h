@@ -42,6 +42,7 @@ class StoreBudget {
 // Lets a map of strings be asked with a view.
 struct StringHash {
   using is_transparent = void;
+  using is_avalanching = void;  // every bit of it is good
   std::size_t operator()(std::string_view text) const {
     return std::hash<std::string_view>{}(text);
   }

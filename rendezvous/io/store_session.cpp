@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/system/error_code.hpp>
 #include <cerrno>
@@ -13,6 +14,8 @@ namespace {
 using boost::system::error_code;
 
 constexpr std::size_t kReadAtOnce = 64U << 10;
+constexpr std::size_t kLargeBuffer = 16U << 10;
+constexpr std::size_t kLargeBuffers = 256;  // at most, of all sessions of a room
 // Replies to requests that came together are sent together, up to this much.
 constexpr std::size_t kSendAtOnce = 64U << 10;
 // A client with more than this unsent is not read from until it has taken its replies.
@@ -110,6 +113,7 @@ void StoreSession::close() {
   StoreOutput out;
   room_->store_.forget(id_, out);
   room_->store_.release(charged_);
+  if (large_) --room_->large_buffers_;  // it goes with the session: a read may be in flight
   room_->sessions_.erase(id_.value);
   room_->handlers_.on_left(id_);
   room_->deliver(out);
@@ -123,7 +127,8 @@ bool StoreSession::is_idle() {
 void StoreSession::read() {
   if (!open_ || reading_ || paused()) return;
   reading_ = true;
-  socket_.async_read_some(boost::asio::buffer(small_),
+  const std::span<char> into = buffer();
+  socket_.async_read_some(boost::asio::buffer(into.data(), into.size()),
                           [self = shared_from_this()](const error_code& error, std::size_t length) {
                             self->reading_ = false;
                             if (!self->open_) return;
@@ -133,18 +138,37 @@ void StoreSession::read() {
 }
 
 void StoreSession::on_read(std::size_t length) {
-  std::string_view bytes{small_.data(), length};
-  if (length == small_.size()) {  // there may be more
+  const std::span<char> from = buffer();
+  if (length < from.size()) {
+    receive({from.data(), length});
+  } else {  // there may be more
     std::string& input = room_->input_;
-    bytes.copy(input.data(), length);
+    std::copy_n(from.data(), length, input.data());
     const ssize_t more =
         ::recv(socket_.native_handle(), input.data() + length, input.size() - length, MSG_DONTWAIT);
     // The end of the stream or an error is found again by the next read.
-    if (more > 0) length += static_cast<std::size_t>(more);
-    bytes = {input.data(), length};
+    const std::size_t all = length + (more > 0 ? static_cast<std::size_t>(more) : 0);
+    receive({input.data(), all});
   }
-  receive(bytes);
+  adapt_buffer(length);
   read();
+}
+
+std::span<char> StoreSession::buffer() {
+  return large_ ? std::span(large_.get(), kLargeBuffer) : std::span(small_);
+}
+
+void StoreSession::adapt_buffer(std::size_t length) {
+  if (!open_) return;
+  const bool wanted = length >= small_.size();
+  if (wanted == (large_ != nullptr)) return;
+  if (!wanted) {
+    large_.reset();
+    --room_->large_buffers_;
+  } else if (room_->large_buffers_ < kLargeBuffers) {
+    large_ = std::make_unique_for_overwrite<char[]>(kLargeBuffer);
+    ++room_->large_buffers_;
+  }
 }
 
 void StoreSession::receive(std::string_view bytes) {

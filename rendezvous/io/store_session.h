@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -58,6 +59,7 @@ class StoreRoom : public std::enable_shared_from_this<StoreRoom> {
   StoreOutput output_;
   std::vector<StoreSessionId> woken_;  // still to be sent their byte
   bool delivering_ = false;
+  std::size_t large_buffers_ = 0;
 };
 
 // Never blocks: bytes are taken as they come, what cannot be sent at once is queued, and a client
@@ -76,6 +78,8 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
  private:
   void read();
   void on_read(std::size_t length);
+  void adapt_buffer(std::size_t length);
+  [[nodiscard]] std::span<char> buffer();
   void receive(std::string_view bytes);
   // Carries out the requests that are complete; returns how many bytes they took.
   std::size_t carry_out(std::string_view bytes);
@@ -98,9 +102,10 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   bool writing_ = false;     // a wait for room to send is in flight
   bool in_use_ = false;      // has asked for something, a greeting not counted
   bool open_ = true;
-  // Most requests are shorter than this: a session's own buffer spares the system call that would
-  // ask for readiness alone. What is longer goes through the room's.
+  // Most requests are shorter than this: a buffer of the session's own spares the system call that
+  // would ask for readiness alone. One that sends much at once is given a larger one meanwhile.
   std::array<char, 512> small_;
+  std::unique_ptr<char[]> large_;
 };
 
 }  // namespace ddp::rendezvous
