@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -78,6 +79,14 @@ std::vector<std::string> places_for_files(const Environment& environment) {
   return {"/dev/shm", "/tmp"};
 }
 
+// While there are no threads. Throws std::runtime_error, fit for people.
+std::unique_ptr<PidNamespace> make_namespace(const LaunchConfig& config) {
+  if (!config.isolate_pids) return nullptr;
+  auto made = PidNamespace::make();
+  if (!made) throw std::runtime_error(made.error().message);
+  return std::move(made).value();
+}
+
 }  // namespace
 
 AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded)
@@ -92,7 +101,8 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
       signals_(context_, guarded.signals,
                {[this](int signal, pid_t sender) { on_signal(signal, sender); },
                 [this] { strangers_.child_ended(); }}),
-      strangers_(context_, {[this](pid_t pid) { return workers_ && workers_->owns(pid); },
+      namespace_(make_namespace(config_)),
+      strangers_(context_, {[this](pid_t pid) { return is_ours(pid); },
                             [this](const std::string& text) { console_.line(text); }}),
       error_files_(places_for_files(environment), config_.run_id),
       folder_note_(guarded.folder_note),
@@ -116,6 +126,10 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
 int AgentRunner::run() {
   if (!can_read_proc()) {
     console_.line("/proc can't be read: processes that workers leave behind may outlive the job");
+  }
+  if (namespace_ && !namespace_->proc_trouble().empty()) {
+    console_.line("--isolate=pid: no /proc of their own for the workers (" +
+                  namespace_->proc_trouble() + "): theirs shows other process numbers");
   }
   watch_guardian();
   rendezvous::NodeDescription description;
@@ -221,7 +235,10 @@ void AgentRunner::carry_out(const SpawnWorkers& effect) {
                    RoundWorkers::Callbacks{[this](const AgentEvent& event) { handle(event); },
                                            [this] { strangers_.child_ended(); }});
   note_folder();
-  workers_->start(effect.plan, error_files_, limit_of_files_, console_, streams_);
+  workers_->start(
+      effect.plan, error_files_,
+      {limit_of_files_, namespace_ ? std::optional(namespace_->birthplace()) : std::nullopt},
+      console_, streams_);
   if (!workers_->output_trouble().empty()) status_line_.reset();  // they may write past us
   if (config_.verbose) say_output_trouble();
 }
@@ -272,10 +289,24 @@ void AgentRunner::signal_guardian(int signal) {
 }
 
 void AgentRunner::carry_out(const SweepRemains& effect) {
-  strangers_.sweep([this, round = effect.round] {
-    if (workers_) workers_->finish_output();
-    handle(RemainsGone{round});
+  const auto sweep_our_children = [this, round = effect.round] {
+    strangers_.sweep([this, round] {
+      if (workers_) workers_->finish_output();
+      handle(RemainsGone{round});
+    });
+  };
+  if (!namespace_) return sweep_our_children();
+  namespace_->sweep(context_, [this, sweep_our_children](const std::string& left) {
+    if (!left.empty()) {
+      console_.line("what workers left behind could not be killed and may still run: " + left +
+                    " (numbers of their own PID namespace)");
+    }
+    sweep_our_children();
   });
+}
+
+bool AgentRunner::is_ours(pid_t pid) const {
+  return (workers_ && workers_->owns(pid)) || (namespace_ && namespace_->is_init(pid));
 }
 
 void AgentRunner::carry_out(const PublishDeath& effect) {

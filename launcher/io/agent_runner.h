@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "launcher/io/coordination.h"
 #include "launcher/io/error_files.h"
 #include "launcher/io/guardian.h"
+#include "launcher/io/pid_namespace.h"
 #include "launcher/io/round_workers.h"
 #include "launcher/io/signals.h"
 #include "launcher/io/status_line.h"
@@ -56,6 +58,7 @@ class AgentRunner {
   void carry_out(const ExitAgent& effect);
 
   void signal_guardian(int signal);
+  [[nodiscard]] bool is_ours(pid_t pid) const;
 
   void on_signal(int signal, pid_t sender);
   void note_folder();
@@ -72,6 +75,7 @@ class AgentRunner {
   UniqueFd guardian_pidfd_;
   boost::asio::steady_timer timer_;
   Signals signals_;
+  std::unique_ptr<PidNamespace> namespace_;  // with --isolate=pid
   Strangers strangers_;
   ErrorFiles error_files_;
   std::span<char> folder_note_;           // see Guarded

@@ -15,11 +15,11 @@ RoundWorkers::RoundWorkers(boost::asio::io_context& context, const Placement& pl
     : context_(context), placement_(placement), callbacks_(std::move(callbacks)) {}
 
 void RoundWorkers::start(const RoundPlan& plan, ErrorFiles& error_files,
-                         std::optional<rlimit> limit_of_files, Console& console,
+                         const SpawnSettings& settings, Console& console,
                          const StreamPlan& streams) {
   output_.emplace(context_, console, streams, plan.workers.size());
   page_.emplace(placement_, static_cast<std::uint32_t>(plan.workers.size()));
-  Spawner spawner(page_->fd(), limit_of_files);
+  Spawner spawner(page_->fd(), settings);
   std::vector<SpawnedProcess> processes;
   processes.reserve(plan.workers.size());
   for (const WorkerPlan& worker : plan.workers) {

@@ -14,6 +14,7 @@
 #include "launcher/core/agent_events.h"
 #include "launcher/io/error_files.h"
 #include "launcher/io/shared_page.h"
+#include "launcher/io/spawner.h"
 #include "launcher/io/worker_output.h"
 #include "launcher/io/worker_process.h"
 
@@ -34,7 +35,7 @@ class RoundWorkers {
 
   // Starts all of them in one go. If one can't be started, those before it are killed and reaped
   // before SpawnFailed is told. Throws std::system_error if there is no control page.
-  void start(const RoundPlan& plan, ErrorFiles& error_files, std::optional<rlimit> limit_of_files,
+  void start(const RoundPlan& plan, ErrorFiles& error_files, const SpawnSettings& settings,
              Console& console, const StreamPlan& streams);
 
   void signal(LocalRank local_rank, int signal);

@@ -29,6 +29,7 @@ namespace ddp::launcher {
 namespace {
 
 constexpr std::size_t kStackSize = 64 * 1024;
+constexpr std::size_t kStacksSize = 2 * kStackSize;  // a worker's and a go-between's
 
 // The kernel's own sigaction, for the raw call: the C library's function isn't safe in a child that
 // shares our memory.
@@ -51,6 +52,11 @@ struct ChildPlan {
   char* const* arguments;
   char* const* environment;
   volatile int error;
+  const Birthplace* birthplace;  // or null
+  void* stack;                   // its upper end
+  volatile pid_t pid;            // where a go-between makes it
+  volatile int pidfd;
+  volatile bool refused;  // by the namespace, not by the program
 };
 
 // Sanitizers' bookkeeping is the parent's, and the child would write into it.
@@ -93,6 +99,12 @@ DDP_RAW_CHILD void set_signals(ChildPlan& plan) {
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof(none));
 }
 
+DDP_RAW_CHILD void die_with(ChildPlan& plan, pid_t parent) {
+  ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  // The parent may have died before the kernel was told to kill us with it.
+  if (::syscall(SYS_getppid) != parent) fail(plan, ESRCH);
+}
+
 DDP_RAW_CHILD int run_child(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   set_descriptors(plan);
@@ -100,9 +112,8 @@ DDP_RAW_CHILD int run_child(void* argument) {
   if (plan.streams.terminal) {
     ::syscall(SYS_ioctl, plan.streams.err >= 0 ? 2 : 1, TIOCSCTTY, 0);
   }
-  ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  // The parent may have died before the kernel was told to kill us with it.
-  if (::syscall(SYS_getppid) != plan.parent) fail(plan, ESRCH);
+  // Out of a namespace the parent can't be seen; but there init watches it.
+  die_with(plan, plan.birthplace == nullptr ? plan.parent : 0);
   if (plan.limit_of_files != nullptr) {
     ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan.limit_of_files, nullptr);
   }
@@ -117,6 +128,48 @@ DDP_RAW_CHILD int run_child(void* argument) {
     }
   }
   fail(plan, error);
+}
+
+// A child that enters the namespaces, so that nobody else has to, makes the worker in them as a
+// child of our own, and is gone.
+DDP_RAW_CHILD int run_go_between(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  const Birthplace& place = *plan.birthplace;
+  plan.refused = true;
+  die_with(plan, plan.parent);
+  if (::syscall(SYS_setns, place.init, place.namespaces) != 0) fail(plan, errno);
+  if ((place.namespaces & CLONE_NEWNS) != 0) {
+    if (::syscall(SYS_fchdir, place.root) != 0) fail(plan, errno);
+    if (::syscall(SYS_chroot, ".") != 0) fail(plan, errno);
+    if (::syscall(SYS_fchdir, place.folder) != 0) fail(plan, errno);
+  }
+  int pidfd = -1;
+  const int pid = ::__clone(
+      run_child, plan.stack,
+      CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PARENT | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+  if (pid < 0) fail(plan, errno);
+  plan.refused = false;
+  plan.pid = pid;
+  plan.pidfd = pidfd;
+  for (;;) ::syscall(SYS_exit_group, 0);
+}
+
+// Both share our memory until they are gone or have become another program, on stacks of their own
+// so that they can't disturb ours. Their errors are in the plan; errno is set if there is no child.
+pid_t clone_child(ChildPlan& plan) {
+  constexpr int kFlags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD;
+  const SignalsBlocked blocked;  // no handler of ours may run in a child that shares our memory
+  if (plan.birthplace == nullptr) {
+    int pidfd = -1;
+    const pid_t pid = ::__clone(run_child, plan.stack, kFlags | CLONE_PIDFD, &plan, &pidfd);
+    plan.pidfd = pidfd;
+    return pid;
+  }
+  char* const second = static_cast<char*>(plan.stack) - kStackSize;
+  const pid_t go_between = ::__clone(run_go_between, second, kFlags, &plan);
+  if (go_between < 0) return go_between;
+  ::waitpid(go_between, nullptr, 0);
+  return plan.pid;
 }
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
@@ -153,6 +206,16 @@ SpawnRefusal no_room(int error) {
       "no further process could be started: " + std::generic_category().message(error) + advice};
 }
 
+SpawnRefusal no_birth(int error) {
+  std::string reason = "no process can be started in the workers' PID namespace: ";
+  if (error == ESRCH || error == ENOMEM) {
+    reason += "its first process (ddp-init) is gone, killed by somebody";
+  } else {
+    reason += std::generic_category().message(error);
+  }
+  return {rendezvous::exit_code::kLauncherFailed, reason};
+}
+
 std::vector<int> signals_not_at_default() {
   std::vector<int> signals;
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -166,11 +229,9 @@ std::vector<int> signals_not_at_default() {
 
 }  // namespace
 
-Spawner::Spawner(int control_page, std::optional<rlimit> limit_of_files)
-    : control_page_(control_page),
-      limit_of_files_(limit_of_files),
-      changed_signals_(signals_not_at_default()) {
-  stack_ = ::mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE,
+Spawner::Spawner(int control_page, SpawnSettings settings)
+    : control_page_(control_page), settings_(settings), changed_signals_(signals_not_at_default()) {
+  stack_ = ::mmap(nullptr, kStacksSize, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
 }
@@ -197,7 +258,7 @@ bool Spawner::take_down(StandardStreams& streams) {
 }
 
 Spawner::~Spawner() {
-  ::munmap(stack_, kStackSize);
+  ::munmap(stack_, kStacksSize);
 }
 
 const std::vector<std::string>& Spawner::candidates_of(const WorkerCommand& command) {
@@ -226,26 +287,21 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
                  control_page_,
                  streams,
                  static_cast<unsigned>(highest) + 1,
-                 limit_of_files_ ? &*limit_of_files_ : nullptr,
+                 settings_.limit_of_files ? &*settings_.limit_of_files : nullptr,
                  &changed_signals_,
                  candidates.data(),
                  arguments.data(),
                  environment.data(),
-                 0};
-  int pidfd = -1;
-  pid_t pid = -1;
-  int error = 0;
-  {
-    const SignalsBlocked blocked;  // no handler of ours may run in a child that shares our memory
-    // vfork's flags, on a stack of its own so that the child can't disturb ours.
-    pid = ::__clone(run_child, static_cast<char*>(stack_) + kStackSize,
-                    CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
-    if (pid < 0) error = errno;
-  }
-  if (pid < 0) {
-    return no_room(error);
-  }
-  UniqueFd owned(pidfd);
+                 0,
+                 settings_.birthplace ? &*settings_.birthplace : nullptr,
+                 static_cast<char*>(stack_) + kStacksSize,
+                 -1,
+                 -1,
+                 false};
+  const pid_t pid = clone_child(plan);
+  if (plan.refused) return no_birth(plan.error);
+  if (pid < 0) return no_room(errno);
+  UniqueFd owned(plan.pidfd);
   if (plan.error != 0) {
     ::waitpid(pid, nullptr, 0);  // It has exited already.
     if (plan.error == E2BIG) return explain_too_long(command.arguments, block);
@@ -253,7 +309,7 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
   }
   UniqueFd second(::fcntl(owned.get(), F_DUPFD_CLOEXEC, 0));
   if (!second.valid()) {
-    error = errno;
+    const int error = errno;
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     return no_room(error);

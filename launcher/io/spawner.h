@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launcher/core/launch_config.h"
+#include "launcher/io/pid_namespace.h"
 #include "launcher/io/program_search.h"
 #include "launcher/io/unique_fd.h"
 
@@ -42,13 +43,19 @@ struct WorkerCommand {
   StandardStreams streams = {};
 };
 
+// The same for every worker of a launcher.
+struct SpawnSettings {
+  std::optional<rlimit> limit_of_files;  // given back to workers
+  std::optional<Birthplace> birthplace;  // the namespaces in which they begin, if not ours
+};
+
 // One for a round. The child makes only raw system calls between its birth and exec: new session,
 // default signals, SIGKILL when the calling thread dies, the original limits, and no descriptors
 // but 0, 1, 2 and the control page.
 class Spawner {
  public:
-  // `control_page` may be -1, and outlives the spawner. `limit_of_files` is given back to workers.
-  Spawner(int control_page, std::optional<rlimit> limit_of_files);
+  // `control_page` may be -1, and outlives the spawner.
+  Spawner(int control_page, SpawnSettings settings);
   Spawner(const Spawner&) = delete;
   Spawner& operator=(const Spawner&) = delete;
   ~Spawner();
@@ -60,7 +67,7 @@ class Spawner {
   [[nodiscard]] bool take_down(StandardStreams& streams);
 
   int control_page_;
-  std::optional<rlimit> limit_of_files_;
+  SpawnSettings settings_;
   void* stack_ = nullptr;
   // Low numbers, taken early. The child copies our table up to the highest that it needs, and what
   // is made for the last of many workers has a high one.

@@ -2,8 +2,9 @@
 
     launcher_chaos.py [--trials N] [--at-once N] [--seed S] [--only TRIAL]
 
-Each trial is drawn from the seed and its number, so that one can be repeated alone. It counts only if the victim was
-alive when it was killed. Exits with 1 if anything of a job lived on for longer than 20 s, or a file stayed behind.
+Each trial is drawn from the seed and its number, so that one can be repeated alone. It counts only if the victims were
+alive when they were killed. Both at once is promised with --isolate=pid only. Exits with 1 if anything of a job lived on
+for longer than 20 s, or a file stayed behind where somebody was left to remove it.
 """
 import argparse
 import collections
@@ -16,7 +17,7 @@ import sys
 import time
 import traceback
 
-from launcher_harness import Job, children_of, is_alive, wait_until, wait_until_gone
+from launcher_harness import Job, can_isolate, children_of, is_alive, wait_until, wait_until_gone
 
 PROMISED_S = 2.0
 TRIES = 20  # for a moment in which the victim still lives
@@ -32,20 +33,22 @@ class Missed(Exception):
 class Trial:
     """What is done to one job."""
 
-    def __init__(self, seed, number):
+    def __init__(self, seed, number, can_be_isolated):
         draw = random.Random(f"{seed} {number}")
         self.number = number
         self.moment = draw.choice(["beginning", "starting", "running", "stopping", "restarting"])
-        self.victims = draw.choice([["agent"], ["guardian"]])
+        self.isolated = can_be_isolated and draw.random() < 0.4
+        single, both = [["agent"], ["guardian"]], [["agent", "guardian"], ["guardian", "agent"]]
+        self.victims = draw.choice(single + both if self.isolated else single)
         self.stubborn = draw.random() < 0.5
         self.waits = [draw.random() for _ in range(TRIES)]
 
     def __str__(self):
         return f"trial {self.number}: {' and '.join(self.victims)} while {self.moment}" + \
-               (", deaf to SIGTERM" if self.stubborn else "")
+               (", deaf to SIGTERM" if self.stubborn else "") + (", isolated" if self.isolated else "")
 
     def job(self):
-        options = ["--shutdown-timeout=1"]
+        options = ["--shutdown-timeout=1"] + (["--isolate=pid"] if self.isolated else [])
         actions = HARD_TO_FIND + ["wait"]
         if self.moment == "restarting":
             options += ["--max-restarts=1000", "--restart-delay=0"]
@@ -108,7 +111,7 @@ class Trial:
         wait_until_gone(job.mark)
         if self.victims == ["agent"]:
             assert "was killed by SIGKILL" in job.stderr(), job.stderr()
-        assert job.left_in_temp() == [], job.left_in_temp()
+        assert len(self.victims) == 2 or job.left_in_temp() == [], job.left_in_temp()
 
 
 def run_trial(argument):
@@ -128,11 +131,15 @@ def main():
     options = options.parse_args()
     numbers = range(options.trials) if options.only is None else [options.only]
 
+    can_be_isolated = can_isolate()
+    if not can_be_isolated:
+        print("no PID namespaces here: both at once is not tried")
+    todo = [(options.seed, number, can_be_isolated) for number in numbers]
     started = time.monotonic()
     seconds, failed, missed = [], 0, 0
     killed = collections.Counter()
     with multiprocessing.Pool(options.at_once) as pool:
-        for trial, took_s, misses, error in pool.imap_unordered(run_trial, [(options.seed, n) for n in numbers]):
+        for trial, took_s, misses, error in pool.imap_unordered(run_trial, todo):
             missed += misses
             if error:
                 failed += 1
@@ -140,7 +147,7 @@ def main():
                       flush=True)
                 continue
             seconds.append(took_s)
-            killed[f"{'+'.join(trial.victims)}, {trial.moment}"] += 1
+            killed[f"{'+'.join(sorted(trial.victims))}, {trial.moment}{', isolated' if trial.isolated else ''}"] += 1
     late = sum(took_s > PROMISED_S for took_s in seconds)
     for what, count in sorted(killed.items()):
         print(f"{count:6} {what}")

@@ -191,6 +191,11 @@ def can_run_as(uid):
     return shutil.which("setpriv") and subprocess.run(command, capture_output=True).returncode == 0
 
 
+def can_isolate():
+    """Whether this system lets us have --isolate=pid, by its own means."""
+    return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode == 0
+
+
 def comm_of(pid):
     try:
         with open(f"/proc/{pid}/comm") as comm:

@@ -62,7 +62,7 @@ std::string read_file(const std::string& path) {
 // Starts commands and waits for their ends on a loop.
 struct Stage {
   boost::asio::io_context loop{1};
-  Spawner spawner{-1, std::nullopt};
+  Spawner spawner{-1, {}};
   std::unique_ptr<WorkerProcess> worker;
   std::optional<ExitStatus> ended;
 
@@ -194,7 +194,7 @@ TEST_CASE("spawner: a worker gets 0, 1, 2 and the control page, whatever we hold
                                         std::pair(ours[290], -1), std::pair(ours[8], ours[291]));
 
   boost::asio::io_context loop(1);
-  Spawner spawner(page, std::nullopt);
+  Spawner spawner(page, {});
   const auto start = [&](int code) {
     auto started =
         spawner.start({{kWorker, "m", "descriptors=" + file, "exit=" + std::to_string(code)},
@@ -218,7 +218,7 @@ TEST_CASE("spawner: a worker's stdout and stderr go where they are told") {
   const TempFolder folder;
   const int out = ::open((folder / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   const int err = ::open((folder / "err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  Spawner spawner(-1, std::nullopt);
+  Spawner spawner(-1, {});
   const auto start = [&](const std::string& word, StandardStreams streams) {
     auto started = spawner.start({{"/bin/sh", "-c", "echo " + word + "; echo e" + word + " >&2"},
                                   {{"PATH", "/bin:/usr/bin"}},
@@ -242,7 +242,7 @@ TEST_CASE("worker output: the end of a worker comes with the last lines of its s
   boost::asio::io_context loop(1);
   Console console(loop);  // what the worker says appears among what this test says
   WorkerOutput output(loop, console, {out, StreamRoute::pipe, joined, false}, 2);
-  Spawner spawner(-1, std::nullopt);
+  Spawner spawner(-1, {});
   std::vector<std::unique_ptr<WorkerProcess>> workers;
   std::map<std::size_t, std::string> last;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -269,7 +269,7 @@ TEST_CASE("spawner: workers get the original limit of open files back") {
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
   limit.rlim_cur = 77;
-  Spawner spawner(-1, limit);
+  Spawner spawner(-1, {limit, std::nullopt});
   auto started = spawner.start(
       {{"sh", "-c", "ulimit -S -n > " + folder / "limit"}, {{"PATH", "/usr/bin:/bin"}}});
   REQUIRE(std::holds_alternative<SpawnedProcess>(started));
