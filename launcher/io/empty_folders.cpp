@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <string_view>
 
 #include "launcher/io/unique_fd.h"
@@ -15,32 +16,39 @@ namespace {
 
 constexpr int kDeepest = 8;
 
-void remove_from(int parent, const char* name, int depth) {
-  if (depth > kDeepest) return;
+bool is_own(std::string_view name) {
+  return name == "." || name == "..";
+}
+
+bool remove_from(int parent, const char* name, const char* file, int depth) {
+  if (depth > kDeepest) return false;
   {
     const UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!fd.valid()) return;
+    if (!fd.valid()) return errno == ENOENT;
     alignas(dirent64) std::array<char, 2048> buffer;
     for (;;) {
       const long length = ::syscall(SYS_getdents64, fd.get(), buffer.data(), buffer.size());
       if (length <= 0) break;
       for (long at = 0; at < length;) {
         const auto* entry = reinterpret_cast<const dirent64*>(buffer.data() + at);
-        const std::string_view entry_name = entry->d_name;
-        if (entry->d_type == DT_DIR && entry_name != "." && entry_name != "..") {
-          remove_from(fd.get(), entry->d_name, depth + 1);
+        const bool folder = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
+        if (folder && !is_own(entry->d_name)) {
+          remove_from(fd.get(), entry->d_name, file, depth + 1);
+        }
+        if (entry->d_type != DT_DIR && file != nullptr && std::string_view(entry->d_name) == file) {
+          ::unlinkat(fd.get(), entry->d_name, 0);
         }
         at += entry->d_reclen;
       }
     }
   }
-  ::unlinkat(parent, name, AT_REMOVEDIR);
+  return ::unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
 }  // namespace
 
-void remove_empty_folders(const char* root) {
-  remove_from(AT_FDCWD, root, 0);
+bool remove_empty_folders(int parent, const char* root, const char* file) {
+  return remove_from(parent, root, file, 0);
 }
 
 }  // namespace ddp::launcher

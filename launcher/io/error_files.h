@@ -2,25 +2,29 @@
 // cleans up.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "launcher/io/unique_fd.h"
 #include "rendezvous/core/membership.h"
 
 namespace ddp::launcher {
 
 class ErrorFiles {
  public:
-  // `places` are folders to try, best first. Nothing is made before the first prepare().
-  ErrorFiles(std::vector<std::string> places, const std::string& run_id);
-
-  // The folder that all of it is in, made now if need be; empty if there is no place for it.
-  const std::string& open();
+  // `places` are folders to try, best first; one where strangers could exchange our folder for
+  // theirs is left out. `note`: gets the path of our folder before that is made, for the one who
+  // cleans up if we are killed. Nothing is made before the first prepare().
+  ErrorFiles(std::vector<std::string> places, const std::string& run_id, std::span<char> note = {});
 
   // The path for that worker, in a folder that exists; empty if it can't be made, as PyTorch wants
   // it then.
   [[nodiscard]] std::string prepare(const rendezvous::Placement& placement,
                                     rendezvous::LocalRank local_rank);
+
+  // Removes what earlier rounds left empty, so that thousands of them add up to nothing.
+  void tidy();
 
   // Removes the folders, and unless `keep` the files too. True if files are left.
   bool clean(bool keep);
@@ -28,13 +32,17 @@ class ErrorFiles {
 
  private:
   void make_root();
-  bool make_folder(const std::string& folder);
+  bool make_root_in(const std::string& place);
+  bool make_folder(const std::string& name) const;
 
   std::vector<std::string> places_;
   std::string run_name_;
-  std::string root_;  // <place>/ddplaunch_XXXXXX once made
+  std::span<char> note_;
+  std::string root_;  // <place>/ddplaunch_<16 digits> once made
+  UniqueFd root_fd_;  // all below it is reached by this, wherever the name leads by now
   bool tried_ = false;
-  std::vector<std::string> folders_;  // made, parents first
+  std::string attempt_;           // of the newest round, below the root
+  std::vector<std::string> old_;  // those of the rounds before, not tidied up yet
 };
 
 // The message in an error.json, empty if there is none. PyTorch's file, so anything may be in it.

@@ -90,7 +90,7 @@ class Guardian {
     }
     sweep();
     if (!folder_note_.empty() && folder_note_.front() != '\0') {
-      remove_empty_folders(folder_note_.data());
+      remove_empty_folders(AT_FDCWD, folder_note_.data());
     }
     ::_exit(exit_code());
   }

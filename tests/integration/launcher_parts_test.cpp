@@ -2,9 +2,11 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <ctime>
 #include <filesystem>
@@ -142,6 +144,92 @@ TEST_CASE("error files: folders are made, private, and nothing stays") {
   }
   CHECK(std::filesystem::is_empty(temp));
   std::filesystem::remove_all(temp);
+}
+
+TEST_CASE("error files: whoever cleans up after us knows the folder before it is made") {
+  const std::filesystem::path temp = std::filesystem::absolute("error_files_note_test");
+  std::filesystem::create_directory(temp);
+  std::array<char, 4096> note{};
+  ErrorFiles files({"/proc/no/such/folder", temp.string()}, "run", note);
+  CHECK(note[0] == '\0');
+  REQUIRE_FALSE(files.prepare(two_workers(), {0}).empty());
+  CHECK(note.data() == files.folder());
+  CHECK_FALSE(files.clean(true));
+  CHECK(std::filesystem::is_empty(temp));
+
+  ErrorFiles nowhere({temp.string() + "/missing"}, "run", note);
+  CHECK(nowhere.prepare(two_workers(), {0}).empty());
+  std::filesystem::remove_all(temp);
+}
+
+TEST_CASE("error files: rounds that left nothing leave no folder, others keep their file") {
+  const std::filesystem::path temp = std::filesystem::absolute("error_files_tidy_test");
+  std::filesystem::create_directory(temp);
+  ErrorFiles files({temp.string()}, "run");
+  Placement placement = two_workers();
+  const auto round = [&](std::int32_t restart) {
+    placement.round.number = static_cast<std::uint64_t>(restart) + 1;
+    placement.restart_count = restart;
+    const std::filesystem::path path = files.prepare(placement, {0});
+    REQUIRE_FALSE(files.prepare(placement, {1}).empty());
+    files.tidy();
+    return path;
+  };
+  const std::filesystem::path first = round(0);
+  std::ofstream(first) << "{}";
+  const std::filesystem::path second = round(1);
+  const std::filesystem::path third = round(2);
+  CHECK(std::filesystem::exists(first));
+  CHECK_FALSE(std::filesystem::exists(second.parent_path().parent_path()));
+  CHECK(std::filesystem::exists(third.parent_path()));
+  CHECK(files.clean(true));
+  CHECK(std::filesystem::exists(first));
+  CHECK_FALSE(std::filesystem::exists(third.parent_path().parent_path()));
+  CHECK_FALSE(files.clean(false));
+  CHECK(std::filesystem::is_empty(temp));
+  std::filesystem::remove_all(temp);
+}
+
+TEST_CASE("error files: not where strangers could exchange our folder for theirs") {
+  const std::filesystem::path temp = std::filesystem::absolute("error_files_safe_test");
+  std::filesystem::create_directory(temp);
+  const auto is_used = [&](mode_t mode) {
+    ::chmod(temp.c_str(), mode);
+    ErrorFiles files({temp.string()}, "run");
+    const bool used = !files.prepare(two_workers(), {0}).empty();
+    files.clean(false);
+    return used;
+  };
+  CHECK(is_used(0700));
+  CHECK(is_used(01777));
+  CHECK(is_used(0770));
+  CHECK_FALSE(is_used(0777));
+  if (::geteuid() == 0) {
+    REQUIRE(::chown(temp.c_str(), 65534, 65534) == 0);
+    CHECK_FALSE(is_used(0700));
+    CHECK_FALSE(is_used(01777));
+  } else {
+    WARN("skipped: only root can give a folder away");
+  }
+  std::filesystem::remove_all(temp);
+}
+
+TEST_CASE("error files: a file that is not the worker's, or none at all, says nothing") {
+  const std::string path = "error_files_foreign_test.json";
+  std::ofstream(path) << R"({"message": "mine"})";
+  CHECK(read_error_message(path) == "mine");
+  REQUIRE(::symlink(path.c_str(), "error_files_link_test.json") == 0);
+  CHECK(read_error_message("error_files_link_test.json").empty());
+  REQUIRE(::mkfifo("error_files_fifo_test.json", 0600) == 0);
+  CHECK(read_error_message("error_files_fifo_test.json").empty());  // and does not wait for it
+  if (::geteuid() == 0) {
+    REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);
+    CHECK(read_error_message(path).empty());
+  }
+  for (const std::string& made : {path, std::string("error_files_link_test.json"),
+                                  std::string("error_files_fifo_test.json")}) {
+    std::filesystem::remove(made);
+  }
 }
 
 TEST_CASE("error files: no place to write is no error") {
