@@ -4,8 +4,11 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -49,6 +52,13 @@ UniqueFd make_shared_memory(const char* name, std::size_t size) {
     fail("cannot fix the size of shared memory");
   }
   return fd;
+}
+
+std::int64_t number_in_proc() {
+  std::array<char, 32> target{};
+  const ssize_t length = ::readlink("/proc/self", target.data(), target.size() - 1);
+  const std::int64_t number = length > 0 ? std::strtoll(target.data(), nullptr, 10) : 0;
+  return number > 0 ? number : ::getpid();
 }
 
 UniqueFd open_shared_memory_of(std::int64_t pid, int fd, std::size_t size) {

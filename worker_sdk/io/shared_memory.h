@@ -32,8 +32,13 @@ class Mapping {
 // Zeros. Nobody can shrink it, so no mapping of it can ever fault. Throws Unavailable.
 [[nodiscard]] UniqueFd make_shared_memory(const char* name, std::size_t size);
 
-// The descriptor `fd` of the process `pid`, opened anew: works for processes of the same user in
-// the same PID namespace. `size` is what it must have. Throws Unavailable with the reason.
+// This process as /proc calls it. That is another number than getpid()'s where /proc is that of an
+// outer PID namespace.
+[[nodiscard]] std::int64_t number_in_proc();
+
+// The descriptor `fd` of the process that /proc calls `pid`, opened anew: works for processes of
+// the same user that see the same /proc. `size` is what it must have. Throws Unavailable with the
+// reason.
 [[nodiscard]] UniqueFd open_shared_memory_of(std::int64_t pid, int fd, std::size_t size);
 
 // Random, 32 hexadecimal digits.

@@ -1,7 +1,5 @@
 #include "worker_sdk/backends/shm/meet.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -55,7 +53,8 @@ SharedGroup make_group(const Place& place, std::shared_ptr<ControlPageView> agen
     group.page = std::make_shared<ControlPageView>(
         ControlPageView::make(offer.page_fd, ranks, ranks, place.peers.front().rank));
   }
-  offer.record = {::getpid(), offer.memory_fd.get(), layout.size(), token, offer.page_fd.get()};
+  offer.record = {number_in_proc(), offer.memory_fd.get(), layout.size(), token,
+                  offer.page_fd.get()};
   return group;
 }
 
