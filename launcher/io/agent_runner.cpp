@@ -104,8 +104,7 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
       namespace_(make_namespace(config_)),
       strangers_(context_, {[this](pid_t pid) { return is_ours(pid); },
                             [this](const std::string& text) { console_.line(text); }}),
-      error_files_(places_for_files(environment), config_.run_id),
-      folder_note_(guarded.folder_note),
+      error_files_(places_for_files(environment), config_.run_id, guarded.folder_note),
       limit_of_files_(raise_limit_of_files()),
       agent_(config_, host_name_, node_, environment),
       coordination_(context_, config_, random_bits(),
@@ -231,16 +230,24 @@ void AgentRunner::carry_out(const CloseStore&) {
 }
 
 void AgentRunner::carry_out(const SpawnWorkers& effect) {
-  workers_.emplace(context_, effect.placement,
-                   RoundWorkers::Callbacks{[this](const AgentEvent& event) { handle(event); },
-                                           [this] { strangers_.child_ended(); }});
-  note_folder();
+  put_workers_aside();
+  workers_ = std::make_unique<RoundWorkers>(
+      context_, effect.placement,
+      RoundWorkers::Callbacks{[this](const AgentEvent& event) { handle(event); },
+                              [this] { strangers_.child_ended(); }});
   workers_->start(
       effect.plan, error_files_,
       {limit_of_files_, namespace_ ? std::optional(namespace_->birthplace()) : std::nullopt},
       console_, streams_);
   if (!workers_->output_trouble().empty()) status_line_.reset();  // they may write past us
+  error_files_.tidy();                                            // now that the new ones run
   if (config_.verbose) say_output_trouble();
+}
+
+// One that was written off may still end, and is to be reaped then.
+void AgentRunner::put_workers_aside() {
+  std::erase_if(outlived_, [](const auto& workers) { return !workers->any_alive(); });
+  if (workers_ && workers_->any_alive()) outlived_.push_back(std::move(workers_));
 }
 
 void AgentRunner::say_output_trouble() {
@@ -248,13 +255,6 @@ void AgentRunner::say_output_trouble() {
   if (trouble.empty()) return;
   console_.line("output of workers doesn't pass through here, so their last words can't be told (" +
                 trouble + ")");
-}
-
-void AgentRunner::note_folder() {
-  const std::string& folder = error_files_.open();
-  if (folder.size() < folder_note_.size()) {
-    std::copy(folder.begin(), folder.end(), folder_note_.begin());
-  }
 }
 
 void AgentRunner::carry_out(const SignalWorker& effect) {
@@ -306,7 +306,9 @@ void AgentRunner::carry_out(const SweepRemains& effect) {
 }
 
 bool AgentRunner::is_ours(pid_t pid) const {
-  return (workers_ && workers_->owns(pid)) || (namespace_ && namespace_->is_init(pid));
+  const auto owns = [pid](const auto& workers) { return workers->owns(pid); };
+  return (workers_ && workers_->owns(pid)) || (namespace_ && namespace_->is_init(pid)) ||
+         std::any_of(outlived_.begin(), outlived_.end(), owns);
 }
 
 void AgentRunner::carry_out(const PublishDeath& effect) {

@@ -9,8 +9,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "launcher/core/agent.h"
 #include "launcher/io/console.h"
@@ -58,10 +58,10 @@ class AgentRunner {
   void carry_out(const ExitAgent& effect);
 
   void signal_guardian(int signal);
+  void put_workers_aside();
   [[nodiscard]] bool is_ours(pid_t pid) const;
 
   void on_signal(int signal, pid_t sender);
-  void note_folder();
   void say_output_trouble();
 
   LaunchConfig config_;
@@ -78,12 +78,13 @@ class AgentRunner {
   std::unique_ptr<PidNamespace> namespace_;  // with --isolate=pid
   Strangers strangers_;
   ErrorFiles error_files_;
-  std::span<char> folder_note_;           // see Guarded
   std::optional<rlimit> limit_of_files_;  // the original one, where it was raised
   Agent agent_;
   Coordination coordination_;
   std::optional<StatusLine> status_line_;  // only on a terminal of our own
-  std::optional<RoundWorkers> workers_;    // of the newest round that had any
+  std::unique_ptr<RoundWorkers> workers_;  // of the newest round that had any
+  // Of earlier ones, while a worker is alive that could not be killed.
+  std::vector<std::unique_ptr<RoundWorkers>> outlived_;
   std::optional<ExitAgent> exit_;
   bool guardian_lost_ = false;
 };

@@ -86,9 +86,7 @@ std::string RoundWorkers::output_trouble() const {
 }
 
 void RoundWorkers::tell_failure_when_all_are_gone() {
-  const bool any_alive = std::any_of(workers_.begin(), workers_.end(),
-                                     [](const auto& worker) { return worker->alive(); });
-  if (!any_alive) tell(*failed_);
+  if (!any_alive()) tell(*failed_);
 }
 
 void RoundWorkers::tell(AgentEvent event) {
@@ -113,6 +111,11 @@ void RoundWorkers::publish(const Failure& failure) {
   Failure told = failure;
   if (told.message.empty()) told.message = describe_failure(failure);
   page_->poison(told);
+}
+
+bool RoundWorkers::any_alive() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const auto& worker) { return worker->alive(); });
 }
 
 bool RoundWorkers::owns(pid_t pid) const {

@@ -45,6 +45,7 @@ class RoundWorkers {
   void publish(const Failure& failure);
   [[nodiscard]] bool owns(pid_t pid) const;
   void pass_on_window_size();
+  [[nodiscard]] bool any_alive() const;
   // Nothing of the round is alive: what it still had to say is read.
   void finish_output();
   // Why the workers' output doesn't pass through us; empty: it does.
