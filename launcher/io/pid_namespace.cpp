@@ -103,14 +103,14 @@ struct PidNamespace::Sweep {
   OnSwept on_done;
 };
 
-PidNamespace::PidNamespace() = default;
+PidNamespace::PidNamespace(Key) {}
 
 Result<std::unique_ptr<PidNamespace>> PidNamespace::make() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return not_permitted(errno);
   }
-  std::unique_ptr<PidNamespace> made(new PidNamespace);
+  auto made = std::make_unique<PidNamespace>(Key{});
   made->socket_.reset(ends[0]);
   UniqueFd its_end(ends[1]);
   const uid_t user = ::geteuid();

@@ -22,10 +22,13 @@ struct Birthplace {
 };
 
 class PidNamespace {
+  struct Key {};  // only make() can make one
+
  public:
   // From a process that has no threads yet. An error says why there can't be one.
   [[nodiscard]] static rendezvous::Result<std::unique_ptr<PidNamespace>> make();
 
+  explicit PidNamespace(Key);
   PidNamespace(const PidNamespace&) = delete;
   PidNamespace& operator=(const PidNamespace&) = delete;
   // Kills everything in it. What could not be killed the guardian waits for.
@@ -47,7 +50,6 @@ class PidNamespace {
   // What is there only between a request and its answer.
   struct Sweep;
 
-  PidNamespace();
   void read_answer();
 
   pid_t init_ = -1;

@@ -3,8 +3,8 @@
     launcher_chaos.py [--trials N] [--at-once N] [--seed S] [--only TRIAL]
 
 Each trial is drawn from the seed and its number, so that one can be repeated alone. It counts only if the victims were
-alive when they were killed. Both at once is promised with --isolate=pid only. Exits with 1 if anything of a job lived on
-for longer than 20 s, or a file stayed behind where somebody was left to remove it.
+alive when they were killed. Both at once is promised with --isolate=pid only. Exits with 1 if anything of a job lived
+on for longer than 20 s, or a file stayed behind where somebody was left to remove it.
 """
 import argparse
 import collections

@@ -6,6 +6,7 @@
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,14 +18,14 @@ LIMIT = 240  # seconds: far above what anything here takes
 def alone(*command):
     """Runs a program of ours without a launcher."""
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
-    return subprocess.run([os.path.join(BIN, command[0]), *command[1:]], capture_output=True, text=True,
-                          timeout=LIMIT, env=environment)
+    program = command[0] if os.path.dirname(command[0]) else shutil.which(command[0], path=BIN) or command[0]
+    return subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=LIMIT, env=environment)
 
 
-def ranks(count, *command):
+def ranks(count, *command, options=(), wrapper=()):
     """Runs a program of ours with so many ranks on this host."""
-    return alone("ddplaunch", "--standalone", "--nproc_per_node=%d" % count, "--no-python",
-                 os.path.join(BIN, command[0]), *command[1:])
+    return alone(*wrapper, os.path.join(BIN, "ddplaunch"), "--standalone", "--nproc_per_node=%d" % count, *options,
+                 "--no-python", os.path.join(BIN, command[0]), *command[1:])
 
 
 def read_bytes(path):
@@ -66,6 +67,24 @@ class Hello(TestCase):
             self.assertRegex(line, r"^rank %d of 3 on \S+, local rank %d, backend shm$" % (rank, rank))
         self.assertEqual(lines[-1], "all_reduce of the ranks: 3, as it should be")
         self.assertEqual(len(lines), 4, result.stdout)
+
+    def test_in_a_pid_namespace_of_their_own(self):
+        if alone("unshare", "--pid", "--fork", "--mount-proc", "true").returncode != 0:
+            self.skipTest("no PID namespaces here")
+        result = ranks(2, "hello", options=["--isolate=pid"])
+        self.assert_ended(result)
+        self.assertEqual(result.stderr, "")
+        self.assertEqual(result.stdout.count("backend shm"), 2, result.stdout)
+
+    def test_in_a_pid_namespace_without_a_proc_of_its_own(self):
+        user = ["setpriv", "--reuid=54324", "--regid=54324", "--clear-groups"]
+        mask = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc/sys && exec "$0" "$@"', *user]
+        if alone(*mask, os.path.join(BIN, "ddplaunch"), "--version").returncode != 0:
+            self.skipTest("not root, or the build is in a private folder")
+        result = ranks(2, "hello", options=["--isolate=pid"], wrapper=mask)
+        self.assert_ended(result)
+        self.assertIn("no /proc of their own", result.stderr)
+        self.assertEqual(result.stdout.count("backend shm"), 2, result.stdout)
 
     def test_alone(self):
         result = alone("hello")
