@@ -94,6 +94,7 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
       streams_(plan_streams(look_at_stream(STDOUT_FILENO), look_at_stream(STDERR_FILENO))),
       host_name_(host_name()),
       node_(new_node_id()),
+      console_(context_, streams_.out == StreamRoute::terminal && !streams_.joined),
       guardian_(context_, guarded.guardian_pipe.release()),
       guardian_pid_(guarded.guardian),
       guardian_pidfd_(std::move(guarded.guardian_pidfd)),

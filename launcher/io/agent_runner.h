@@ -69,7 +69,7 @@ class AgentRunner {
   std::string host_name_;
   rendezvous::NodeId node_;
   boost::asio::io_context context_{1};
-  Console console_{context_};
+  Console console_;
   boost::asio::posix::stream_descriptor guardian_;
   pid_t guardian_pid_;
   UniqueFd guardian_pidfd_;

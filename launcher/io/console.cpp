@@ -36,8 +36,8 @@ std::string name_of(Sink sink) {
 
 }  // namespace
 
-Console::Console(boost::asio::io_context& context)
-    : out_(context, STDOUT_FILENO), err_(context, STDERR_FILENO) {
+Console::Console(boost::asio::io_context& context, bool speaks_on_out)
+    : out_(context, STDOUT_FILENO), err_(context, STDERR_FILENO), speaks_on_out_(speaks_on_out) {
   out_.writer.on_error([this](int error) { report_error(Sink::out, error); });
   err_.writer.on_error([this](int error) { report_error(Sink::err, error); });
 }
@@ -60,7 +60,6 @@ void Console::text(const std::string& text) {
 
 void Console::output(Sink sink, std::string_view bytes) {
   const bool shown = status_shown();
-  if (sink == Sink::out) out_used_ = true;
   Stream& to = stream(sink);
   to.writer.write(to.composed.before_output(bytes));
   to.writer.write(bytes);
@@ -99,7 +98,8 @@ void Console::when_room(Sink sink, std::function<void()> call) {
 // write to themselves.
 void Console::say_on(Sink sink, const std::string& text) {
   if (sink == Sink::err) return line(text);
-  if (out_used_) out_.writer.write(out_.composed.lines("ddplaunch: " + printable(text) + "\n"));
+  if (speaks_on_out_)
+    out_.writer.write(out_.composed.lines("ddplaunch: " + printable(text) + "\n"));
 }
 
 void Console::report_error(Sink sink, int error) {

@@ -25,7 +25,9 @@ enum class Sink : std::uint8_t { out, err };
 // from the loop's thread and never block, but for drain().
 class Console {
  public:
-  explicit Console(boost::asio::io_context& context);
+  // `speaks_on_out`: stdout is a terminal that gets all it shows from us, so it can be told what
+  // stderr can't.
+  explicit Console(boost::asio::io_context& context, bool speaks_on_out = false);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
   ~Console();
@@ -67,7 +69,7 @@ class Console {
 
   Stream out_;
   Stream err_;
-  bool out_used_ = false;  // workers' output comes there too
+  bool speaks_on_out_;
   std::function<void()> status_due_;
   bool status_left_out_ = false;
   std::shared_ptr<spdlog::logger> logger_;  // made for the first line
