@@ -4,22 +4,26 @@
     bench_launch.py BUILD_FOLDER [--counts 8 64 512] [--rounds 7] [--no-peers]
 
 All contenders run once in each round, in an order that changes, so that a drifting machine hits all alike; ratios to
-the limit are taken within a round. Wall time is from the start of the launcher to its exit.
+the limit are taken within a round. Wall time is from the start of the launcher to its exit. Memory: the peak of the
+largest process, and what all of the launcher's processes hold together (PSS) while N × sleep run.
 """
 import argparse
 import os
 import random
 import statistics
+import subprocess
 import sys
+import time
 
 import bench_peers
-from bench_common import commit, load, machine, spread, table, timed
+from bench_common import children_of, commit, kill_tree, load, machine, spread, table, timed
 
 # Open MPI's mpirun hangs now and then with many short processes; the rest has two minutes.
 TIMEOUTS = {bench_peers.OPEN_MPI: 15}
 TIMEOUT = 120
 HANGS_UNTIL_GIVEN_UP = 3  # then a contender is spared the other rounds of this N
 PROGRAM = ["/bin/true"]
+HELD = ["/bin/sleep", "600"]
 
 
 def measure(commands, count, rounds):
@@ -38,7 +42,41 @@ def measure(commands, count, rounds):
     return results
 
 
-def rows_of(results):
+def name_and_pss(pid):
+    """A process's name and its share of memory in KiB; ("", 0) if it is gone."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as comm:
+            name = comm.read().strip()
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as rollup:
+            return name, next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return "", 0
+
+
+def peak_memory(build, command):
+    """Peak MiB of the largest process; None if it did not end well."""
+    run = timed([os.path.join(build, "bench_bin", "peak_memory"), *command], TIMEOUT, bench_peers.ENVIRONMENT, True)
+    return int(run.output) / 1024 if run.good else None
+
+
+def held_memory(command, count):
+    """MiB of all the launcher's processes while its workers sleep; None if they never all did."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env={**os.environ, **bench_peers.ENVIRONMENT})
+    give_up = time.monotonic() + TIMEOUT
+    try:
+        while time.monotonic() < give_up and process.poll() is None:
+            found = [name_and_pss(pid) for pid in children_of(process.pid)]
+            if sum(name == "sleep" for name, _ in found) == count:
+                return sum(size for name, size in found if name != "sleep") / 1024
+            time.sleep(0.05)
+        return None
+    finally:
+        kill_tree(process.pid)
+        process.wait()
+
+
+def rows_of(results, peak, held):
     for name, runs in results.items():
         good = [(run, ratio) for run, ratio in runs if run.good]
         hung = sum(run.hung for run, _ in runs)
@@ -47,6 +85,8 @@ def rows_of(results):
         yield [name, spread([run.wall * 1000 for run, _ in good]),
                f"{statistics.median(ratio for _, ratio in good):.2f}" if good else "–",
                f"{statistics.median(run.cpu for run, _ in good):.3g}" if good else "–",
+               f"{peak[name]:.1f}" if peak[name] else "–",
+               f"{held[name]:.1f}" if held[name] else "–",
                ", ".join(filter(None, trouble)) or "–"]
 
 
@@ -73,8 +113,11 @@ def main():
         results = measure(commands, count, options.rounds)
         failed = failed or not all(run.good for name in ("limit", "ddplaunch") for run, _ in results[name])
         print(f"### N = {count} ({load()})\n")
-        head = ["launcher", "ms, median (min–max)", "× limit", "CPU s", "did not end well"]
-        print(table(head, rows_of(results)) + "\n", flush=True)
+        peak = {name: peak_memory(options.build, command(count, PROGRAM)) for name, command in commands.items()}
+        held = {name: held_memory(command(count, HELD), count) for name, command in commands.items()}
+        head = ["launcher", "ms, median (min–max)", "× limit", "CPU s", "peak MiB, largest", "MiB, all, held",
+                "did not end well"]
+        print(table(head, rows_of(results, peak, held)) + "\n", flush=True)
     sys.exit("bench_launch.py: limit or ddplaunch failed: these figures mean nothing" if failed else 0)
 
 

@@ -5,10 +5,10 @@
                                 [--join-rounds 3] [--no-peers]
 
 Requests: each client has one under way; values of 64 bytes; a set is followed by a count of keys, since it has no
-answer of its own. Notify: from a set to the last of the waiting clients that is told. Join: so many connections at once,
-each joins as PyTorch's clients do and meets the others at a barrier. All servers are measured once in each round, in an
-order that changes; ratios are taken within a round, and above 1 they are in our favour. PyTorch's server is kept from
-looking up its clients' names, or this machine's name server would be measured with it.
+answer of its own. Notify: from a set to the last of the waiting clients that is told. Join: so many connections at
+once, each joins as PyTorch's clients do and meets the others at a barrier. All servers are measured once in each round,
+in an order that changes; ratios are taken within a round, and above 1 they are in our favour. PyTorch's server is kept
+from looking up its clients' names, or this machine's name server would be measured with it.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ class Loads:
         self.program, self.seconds = os.path.join(build, "bench_bin", "store_load"), seconds
 
     def run(self, server, words):
-        """What the load program says of `server`, and the CPU microseconds that a request cost it; None if it failed."""
+        """What the load program says of `server`, and the CPU µs that a request cost it; None if it failed."""
         before = server.cpu()
         try:
             done = subprocess.run([self.program, str(server.port), server.dialect, *map(str, words)], text=True,
