@@ -24,12 +24,23 @@ if len(sys.argv) == 2:  # as ctest calls it: once more with each PyTorch
 import torch  # noqa: E402
 from torch.distributed import PrefixStore, TCPStore  # noqa: E402
 
+NOT_KNOWN = "not in this version"
 VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 
 
 def client(port, world_size=None, seconds=20):
-    more = {"use_libuv": False} if VERSION >= (2, 4) else {}
-    return TCPStore("127.0.0.1", port, world_size, False, datetime.timedelta(seconds=seconds), **more)
+    arguments = ["127.0.0.1", port, world_size, False, datetime.timedelta(seconds=seconds)]
+    try:
+        return TCPStore(*arguments)
+    except Exception as error:  # a build without libuv refuses its default, even for a client
+        if "libuv" not in str(error):
+            raise
+        return TCPStore(*arguments, use_libuv=False)
+
+
+def knows(store, request):
+    """Whether this PyTorch has that request; without libuv its client has none of the newest."""
+    return hasattr(store, request) and getattr(store, "libuvBackend", False)
 
 
 def equal(got, want):
@@ -87,7 +98,7 @@ def usable_after_a_timeout(port):
 
 def newer_requests(port):
     if VERSION < (2, 1):
-        return
+        return NOT_KNOWN
     store = client(port)
     equal(store.check(["n"]), True)
     equal(store.check(["n", "missing"]), False)
@@ -95,6 +106,61 @@ def newer_requests(port):
     store.append("a", "tato")
     store.multi_set(["m1", "m2"], ["1", "2"])
     equal(store.multi_get(["m2", "a", "m1"]), [b"2", b"potato", b"1"])
+
+
+def queues(port):
+    store, other = client(port), client(port)
+    if not knows(store, "queue_push"):
+        return NOT_KNOWN
+    equal(store.queue_len("q"), 0)
+    for value in ("first", "second", "third"):
+        store.queue_push("q", value)
+    equal(store.queue_len("q"), 3)
+    equal([other.queue_pop("q"), other.queue_pop("q"), store.queue_pop("q")], [b"first", b"second", b"third"])
+    try:
+        store.queue_pop("q", block=False)
+    except torch.distributed.QueueEmptyError:
+        pass
+    else:
+        raise AssertionError("something came out of an empty queue")
+    late = threading.Timer(0.1, lambda: other.queue_push("q", "late"))
+    late.start()
+    equal(store.queue_pop("q"), b"late")
+    late.join()
+    equal(store.check(["q"]), False)
+    store.queue_push("q", "seen")
+    equal(store.check(["q"]), True)
+    store.wait(["q"], datetime.timedelta(seconds=20))
+
+
+def a_list_of_keys(port):
+    store = client(port)
+    if not knows(store, "list_keys"):
+        return NOT_KNOWN
+    PrefixStore("listed", store).set("k", "v")
+    keys = store.list_keys()
+    assert "listed/k" in keys, keys
+    equal(len(keys), store.num_keys())
+
+
+def barriers(port):
+    stores, passed = [client(port) for _ in range(4)], []
+    if not knows(stores[0], "barrier"):
+        return NOT_KNOWN
+
+    def meet(store):
+        store.barrier("meeting", len(stores))
+        passed.append(store)
+    threads = [threading.Thread(target=meet, args=(store,)) for store in stores[1:]]
+    for thread in threads:
+        thread.start()
+    times_out(lambda: client(port).barrier("nobody else comes", 2, datetime.timedelta(milliseconds=200)))
+    equal(len(passed), 0)
+    meet(stores[0])
+    for thread in threads:
+        thread.join()
+    equal(len(passed), len(stores))
+    equal(stores[0].add("after the meeting", 1), 1)
 
 
 def a_world_joins(port):
@@ -107,6 +173,6 @@ def a_world_joins(port):
 if __name__ == "__main__":
     with store_daemon(sys.argv[1]) as (port, _):
         for part in (values_and_counters, waiting, usable_after_a_timeout, newer_requests,
-                     a_world_joins):
-            part(port)
-            print("PyTorch %s: %s ok" % (torch.__version__, part.__name__), flush=True)
+                     queues, a_list_of_keys, barriers, a_world_joins):
+            said = part(port)
+            print("PyTorch %s: %s %s" % (torch.__version__, part.__name__, said or "ok"), flush=True)
