@@ -6,6 +6,7 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <random>
 #include <string>
 #include <system_error>
@@ -14,6 +15,7 @@
 
 #include "launcher/core/command_line.h"
 #include "launcher/io/agent_runner.h"
+#include "launcher/io/event_file.h"
 #include "launcher/io/guardian.h"
 #include "launcher/io/host_probe.h"
 
@@ -87,7 +89,16 @@ int launch(int argc, char** argv, Guarded guarded) {
   if (const auto missing = missing_kernel_support()) {
     return refuse(exit_code::kLauncherFailed, *missing);
   }
-  AgentRunner runner(std::get<LaunchConfig>(std::move(command)), environment, std::move(guarded));
+  const auto& config = std::get<LaunchConfig>(command);
+  std::optional<UniqueFd> events;
+  if (!config.events_file.empty()) {
+    auto opened = EventFile::open(config.events_file);
+    if (const auto* reason = std::get_if<std::string>(&opened)) {
+      return refuse(exit_code::kUsage, "--events: " + *reason);
+    }
+    events = std::get<UniqueFd>(std::move(opened));
+  }
+  AgentRunner runner(config, environment, std::move(guarded), std::move(events));
   return runner.run();
 }
 

@@ -177,7 +177,8 @@ void Agent::enter_next_round(Instant now, AgentEffects& effects) {
   if (!next.stopped) {
     say_restart(next.placement, effects);
   }
-  group_.emplace(next.placement, GroupSite{host_, config_.workers, config_.shutdown_timeout});
+  group_.emplace(next.placement, GroupSite{host_, config_.workers, config_.shutdown_timeout,
+                                           config_.on_failure == OnFailure::notify});
   if (next.stopped) {
     group_->stop(SIGTERM, now, effects);
   }
@@ -242,6 +243,11 @@ NodeStatus Agent::status(Instant now) const {
   if (!group_) {
     return status;
   }
+  if (const DatedFailure* loss = group_->loss()) {
+    status.loss = loss->failure;
+    status.loss->age = now - loss->at;
+  }
+  status.lost_workers = group_->lost_count();
   status.round = group_->placement().round;
   status.store = store_;
   switch (group_->stage()) {
@@ -270,6 +276,9 @@ void Agent::report(Instant now, AgentEffects& effects) {
   NodeStatus ageless = current;
   if (ageless.failure) {
     ageless.failure->age = {};
+  }
+  if (ageless.loss) {
+    ageless.loss->age = {};
   }
   if (ageless != reported_) {
     reported_ = std::move(ageless);

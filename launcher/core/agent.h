@@ -49,6 +49,9 @@ class Agent {
   // By Ctrl-Z: workers stand still, none is started.
   [[nodiscard]] bool suspended() const { return suspended_; }
 
+  // Until the coordinator starts the next round, while it pauses before it does.
+  [[nodiscard]] std::optional<Duration> pause_left(Instant now) const;
+
   // What ReportStatus would say now; the age of a failure grows with `now`.
   [[nodiscard]] NodeStatus status(Instant now) const;
 
@@ -145,7 +148,8 @@ class Agent {
   std::optional<Failure> last_failure_;  // known cause of the last stop, for people
   std::string waiting_for_;              // why nothing runs; empty while something does
   std::optional<Instant> waiting_since_;
-  std::optional<Instant> waiting_ends_;  // when the coordinator gives up, if it said so
+  std::optional<Instant> waiting_ends_;  // when the coordinator gives up or goes on, if it said so
+  bool pausing_ = false;                 // it goes on
   bool waiting_said_ = false;
   std::int32_t restart_count_ = 0;
   NodeStatus reported_;  // the member starts out with an idle status too

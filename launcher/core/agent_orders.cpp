@@ -12,8 +12,9 @@ namespace ddp::launcher {
 using rendezvous::FailureKind;
 
 void Agent::obey(const rendezvous::Wait& order, Instant now, AgentEffects& effects) {
+  pausing_ = order.pausing;
   // Workers did run, so a node was lost: that is said at once.
-  waiting_said_ = waiting_said_ || (group_ && group_->has_started());
+  waiting_said_ = waiting_said_ || (group_ && group_->has_started() && !pausing_);
   waiting_ends_ = order.remaining ? std::optional(now + *order.remaining) : std::nullopt;
   wait_for(order.reason, now, effects);
 }
@@ -44,13 +45,21 @@ void Agent::stop_waiting() {
   waiting_since_.reset();
   waiting_said_ = false;
   waiting_ends_.reset();
+  pausing_ = false;
+}
+
+std::optional<Duration> Agent::pause_left(Instant now) const {
+  if (!pausing_ || !waiting_ends_) {
+    return std::nullopt;
+  }
+  return std::max(Duration{}, *waiting_ends_ - now);
 }
 
 bool Agent::waits_in_silence() const {
   return waiting_since_ && !waiting_said_ && !leaving();
 }
 
-void Agent::obey(const rendezvous::Run& order, Instant, AgentEffects&) {
+void Agent::obey(const rendezvous::Run& order, Instant, AgentEffects& effects) {
   const Placement& placement = order.placement;
   if (leaving()) {
     return;
@@ -59,6 +68,9 @@ void Agent::obey(const rendezvous::Run& order, Instant, AgentEffects&) {
     stop_waiting();
     if (placement.master) {
       group_->learn_master(*placement.master);
+    }
+    if (order.loss) {
+      group_->learn_loss(*order.loss, effects);
     }
     return;
   }

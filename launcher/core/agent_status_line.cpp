@@ -128,6 +128,9 @@ std::string Agent::status_line(Instant now) const {
   if (leaving()) {
     return "waiting for the coordinator's last word";
   }
+  if (const auto left = pause_left(now)) {
+    return "restarting in " + left_until(now + *left, now);
+  }
   if (!waiting_for_.empty()) {
     return waiting_text(now);
   }

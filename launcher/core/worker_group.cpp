@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "launcher/core/evidence.h"
+#include "launcher/core/failure_text.h"
 #include "launcher/core/signal_names.h"
 
 namespace ddp::launcher {
@@ -82,6 +83,14 @@ void WorkerGroup::publish(const Failure& failure, AgentEffects& effects) {
   }
   published_ = true;
   effects.emplace_back(PublishDeath{failure});
+}
+
+void WorkerGroup::learn_loss(const Failure& loss, AgentEffects& effects) {
+  if (!loss_elsewhere_ && !published_) {
+    say_lost(loss, effects);
+  }
+  loss_elsewhere_ = loss;
+  publish(loss, effects);
 }
 
 void WorkerGroup::spawned(const std::vector<std::int64_t>& pids, Instant now,
@@ -193,17 +202,47 @@ Failure WorkerGroup::failure_of(const WorkerExited& event, Instant now) const {
 // The survivors are told at once. A consequence is no reason to stop as long as its cause may show:
 // stopping would hide it.
 void WorkerGroup::add(Death death, Instant now, AgentEffects& effects) {
+  const Failure failure = death.failure;
+  const bool lost = is_loss(failure);
   deaths_.add(std::move(death), now);
   if (stop_signal_ || !deaths_.first_cause()) {
     return;
   }
+  if (lost && !failed_) {
+    return lose(failure, effects);
+  }
+  failed_ = true;
   const Failure first = deaths_.first_cause()->failure;
   publish(first, effects);
-  if (!first.secondary || !others_may_follow()) {
+  const bool cause_known = !first.secondary || (loss_elsewhere_ && !loss_elsewhere_->secondary);
+  if (cause_known || !others_may_follow()) {
     stop(SIGTERM, now, effects);
   } else if (!culprit_until_) {
     culprit_until_ = now + kCulpritPatience;
   }
+}
+
+// A program that lives on after a loss ends with 0: who ends with another code has failed, unless
+// that was itself the first death of the round.
+bool WorkerGroup::is_loss(const Failure& failure) const {
+  if (!site_.notify) {
+    return false;
+  }
+  return failure.kind == FailureKind::worker_signaled ||
+         (failure.kind == FailureKind::worker_exited && !deaths_.first_cause() && !loss_elsewhere_);
+}
+
+void WorkerGroup::lose(const Failure& failure, AgentEffects& effects) {
+  ++lost_count_;
+  if (others_may_follow()) {
+    say_lost(failure, effects);
+  }
+  publish(failure, effects);
+}
+
+void WorkerGroup::say_lost(const Failure& failure, AgentEffects& effects) {
+  effects.emplace_back(
+      Say{Say::Level::warning, describe_failure(failure) + "; the others are told and run on"});
 }
 
 bool WorkerGroup::others_may_follow() const {
@@ -213,7 +252,12 @@ bool WorkerGroup::others_may_follow() const {
 }
 
 const DatedFailure* WorkerGroup::failure() const {
-  return culprit_until_ || !deaths_.first_cause() ? nullptr : &*deaths_.first_cause();
+  const bool known = deaths_.first_cause() && !culprit_until_ && (failed_ || !site_.notify);
+  return known ? &*deaths_.first_cause() : nullptr;
+}
+
+const DatedFailure* WorkerGroup::loss() const {
+  return site_.notify && deaths_.first_cause() && !failed_ ? &*deaths_.first_cause() : nullptr;
 }
 
 void WorkerGroup::remains_gone() {

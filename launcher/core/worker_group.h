@@ -19,7 +19,8 @@ namespace ddp::launcher {
 struct GroupSite {
   std::string host;
   std::int32_t workers = 1;
-  Duration grace{};  // between SIGTERM and SIGKILL
+  Duration grace{};     // between SIGTERM and SIGKILL
+  bool notify = false;  // a worker that is lost is survived by the others
 };
 
 // Passive: it is told what happened and what is wanted, and appends what is to be done.
@@ -55,6 +56,8 @@ class WorkerGroup {
   void resume(Instant now, AgentEffects& effects);
   // Tells survivors of a death, once a round.
   void publish(const Failure& failure, AgentEffects& effects);
+  // A worker or a node of this round was lost elsewhere, and all others may live on.
+  void learn_loss(const Failure& loss, AgentEffects& effects);
 
   // ---- what happened ----
   void spawned(const std::vector<std::int64_t>& pids, Instant now, AgentEffects& effects);
@@ -68,6 +71,9 @@ class WorkerGroup {
   [[nodiscard]] Stage stage() const { return stage_; }
   // Null also as long as its cause is waited for.
   [[nodiscard]] const DatedFailure* failure() const;
+  // The first of those that were lost here, while no other worker has failed for it.
+  [[nodiscard]] const DatedFailure* loss() const;
+  [[nodiscard]] std::int32_t lost_count() const { return lost_count_; }
   [[nodiscard]] bool has_started() const { return !workers_.empty(); }
   [[nodiscard]] bool stop_wanted() const { return stop_signal_.has_value(); }
   [[nodiscard]] std::int32_t stopped_count() const { return stopped_count_; }
@@ -89,6 +95,9 @@ class WorkerGroup {
   [[nodiscard]] bool is_as_asked(const WorkerExited& event, Instant now) const;
   [[nodiscard]] Failure failure_of(const WorkerExited& event, Instant now) const;
   void add(Death death, Instant now, AgentEffects& effects);
+  [[nodiscard]] bool is_loss(const Failure& failure) const;
+  void lose(const Failure& failure, AgentEffects& effects);
+  static void say_lost(const Failure& failure, AgentEffects& effects);
   // Some worker that may be the cause of another's death is not known to have ended.
   [[nodiscard]] bool others_may_follow() const;
   void note_sent(std::int32_t signal);
@@ -110,6 +119,9 @@ class WorkerGroup {
   Instant paused_since_{};
   bool kill_wanted_ = false;
   bool published_ = false;
+  std::optional<Failure> loss_elsewhere_;
+  std::int32_t lost_count_ = 0;
+  bool failed_ = false;  // some worker, and it was no loss
   std::optional<Instant> write_off_at_;
   Deaths deaths_;
   std::optional<Instant> culprit_until_;  // until then the cause of a consequence is waited for

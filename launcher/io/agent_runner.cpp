@@ -26,6 +26,9 @@ using rendezvous::machine_now;
 
 namespace {
 
+// How long the file of events may take nothing before what is left to write is given up.
+constexpr std::chrono::seconds kEventsPatience{1};
+
 // Enough for pidfds and connections of any job; the table grows only as it is used.
 constexpr rlim_t kWantedFiles = 1 << 20;
 
@@ -89,7 +92,8 @@ std::unique_ptr<PidNamespace> make_namespace(const LaunchConfig& config) {
 
 }  // namespace
 
-AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded)
+AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded,
+                         std::optional<UniqueFd> event_file)
     : config_(std::move(config)),
       streams_(plan_streams(look_at_stream(STDOUT_FILENO), look_at_stream(STDERR_FILENO))),
       host_name_(host_name()),
@@ -118,6 +122,11 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
                       },
                       [this](const std::string& text) { handle(CoordinatorSilent{text}); }},
                      [this](const std::string& text) { console_.line(text); }}) {
+  if (event_file) {
+    events_.emplace(context_, std::move(*event_file), EventLines(config_, host_name_, node_),
+                    [this](const std::string& text) { console_.line(text); });
+    events_->note_launch();
+  }
   if (!streams_.owns_terminal || is_plain_terminal(environment)) return;
   status_line_.emplace(context_, console_, guardian_pid_,
                        [this] { return agent_.status_line(machine_now()); });
@@ -140,6 +149,8 @@ int AgentRunner::run() {
   description.role = config_.role;
   description.limits = config_.nodes;
   description.max_restarts = config_.max_restarts;
+  description.restart_delay = config_.restart_delay;
+  description.notify = config_.on_failure == OnFailure::notify;
   if (config_.nodes.max > 1) description.node_rank = config_.node_rank;
   coordination_.join(description);
   context_.run();
@@ -153,15 +164,18 @@ int AgentRunner::run() {
   if (error_files_.clean(exit_code != 0) && config_.verbose) {
     console_.line("error files of the workers are kept in " + error_files_.folder());
   }
+  const bool noted = !events_ || events_->drain(kEventsPatience);
   // Only ending the process gets past a thread that is stuck in a write, or in a name lookup.
-  if (!console_.drain() || coordination_.is_looking_up()) ::_exit(exit_code);
+  const bool said = console_.drain();
+  if (!noted || !said || coordination_.is_looking_up()) ::_exit(exit_code);
   return exit_code;
 }
 
 // ---- events ----------------------------------------------------------------------------------
 
 void AgentRunner::handle(const AgentEvent& event) {
-  carry_out(agent_.handle(event, machine_now()));
+  if (events_) events_->note(event);
+  note_and_carry_out(agent_.handle(event, machine_now()));
   arm_timer();
 }
 
@@ -180,7 +194,7 @@ void AgentRunner::arm_timer() {
   timer_.expires_at(rendezvous::on_steady_clock(*deadline));
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
-    carry_out(agent_.on_time(machine_now()));
+    note_and_carry_out(agent_.on_time(machine_now()));
     arm_timer();
   });
 }
@@ -206,6 +220,11 @@ void AgentRunner::on_signal(int signal, pid_t sender) {
 }
 
 // ---- effects ---------------------------------------------------------------------------------
+
+void AgentRunner::note_and_carry_out(const AgentEffects& effects) {
+  if (events_) events_->note(effects);
+  carry_out(effects);
+}
 
 void AgentRunner::carry_out(const AgentEffects& effects) {
   for (const AgentEffect& effect : effects) {

@@ -16,6 +16,7 @@
 #include "launcher/io/console.h"
 #include "launcher/io/coordination.h"
 #include "launcher/io/error_files.h"
+#include "launcher/io/event_file.h"
 #include "launcher/io/guardian.h"
 #include "launcher/io/pid_namespace.h"
 #include "launcher/io/round_workers.h"
@@ -28,7 +29,8 @@ namespace ddp::launcher {
 class AgentRunner {
  public:
   // Throws std::system_error or std::runtime_error if it can't begin.
-  AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded);
+  AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded,
+              std::optional<UniqueFd> event_file = {});
   AgentRunner(const AgentRunner&) = delete;
   AgentRunner& operator=(const AgentRunner&) = delete;
 
@@ -38,6 +40,7 @@ class AgentRunner {
  private:
   void handle(const AgentEvent& event);
   void later(AgentEvent event);
+  void note_and_carry_out(const AgentEffects& effects);
   void carry_out(const AgentEffects& effects);
   void arm_timer();
   void watch_guardian();
@@ -81,6 +84,7 @@ class AgentRunner {
   std::optional<rlimit> limit_of_files_;  // the original one, where it was raised
   Agent agent_;
   Coordination coordination_;
+  std::optional<EventFile> events_;
   std::optional<StatusLine> status_line_;  // only on a terminal of our own
   std::unique_ptr<RoundWorkers> workers_;  // of the newest round that had any
   // Of earlier ones, while a worker is alive that could not be killed.

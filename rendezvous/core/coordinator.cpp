@@ -177,7 +177,8 @@ bool Coordinator::is_local(const Hello& hello) const {
 Coordinator::JobEntry& Coordinator::entry_for(const Hello& hello, Instant now) {
   const auto found = jobs_.find(hello.job);
   if (found != jobs_.end()) return found->second;
-  const JobTerms terms{hello.node.limits, hello.node.max_restarts};
+  const JobTerms terms{hello.node.limits, hello.node.max_restarts, hello.node.restart_delay,
+                       hello.node.notify};
   JobEntry entry{Job(hello.job, terms, setup_.times, random_.next(), now), {}, {}, {}, {}};
   return jobs_.emplace(hello.job, std::move(entry)).first->second;
 }

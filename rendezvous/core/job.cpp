@@ -24,7 +24,8 @@ Job::Job(std::string run_id, JobTerms terms, JobTimes times, std::uint64_t seed,
       terms_(terms),
       times_(times),
       random_(seed),
-      phase_(Forming{now, std::nullopt}) {}
+      phase_(Forming{now, {}, {}}),
+      pause_(terms.restart_delay) {}
 
 JobEffects Job::handle(const JobEvent& event, Instant now) {
   JobEffects effects;
@@ -97,6 +98,11 @@ std::optional<std::string> Job::objection_to(const NodeDescription& node) const 
            node.host + " says " + std::to_string(node.max_restarts) +
            "; use the same on every node";
   }
+  if (node.notify != terms_.notify) {
+    const auto mode = [](bool notify) { return notify ? "notify" : "restart"; };
+    return std::string("it was started with --on-failure ") + mode(terms_.notify) + ", host " +
+           node.host + " says " + mode(node.notify) + "; use the same on every node";
+  }
   if (node.node_rank && (*node.node_rank < 0 || *node.node_rank >= terms_.limits.max)) {
     return "host " + node.host + " says --node-rank " + std::to_string(*node.node_rank) +
            ", but the job has " + std::to_string(terms_.limits.max) +
@@ -129,7 +135,9 @@ void Job::on(const NodeReported& event, Instant now, JobEffects& effects) {
   if (verdict_) return;
   const NodeStatus& status = event.status;
   Round* round = current_round();
-  if (round != nullptr && status.round == round->id) {
+  const Member* member = current_member(event.node);
+  const bool takes_part = member != nullptr && !goes_on_without(*member);
+  if (takes_part && status.round == round->id) {
     const bool had_master = round->master.has_value();
     const bool learnt = note_member_status(*round, event.node, status, now);
     if (learnt || (round->master && !had_master)) effects.emplace_back(OrdersChanged{});
@@ -141,7 +149,6 @@ void Job::on(const NodeReported& event, Instant now, JobEffects& effects) {
 bool Job::note_member_status(Round& round, const NodeId& id, const NodeStatus& status,
                              Instant now) {
   Member* member = current_member(id);
-  if (member == nullptr) return false;
   const NodeDescription& description = nodes_.at(id).description;
   if (member->placement.group_rank.value == 0 && status.store && !round.master) {
     round.master = status.store;
@@ -149,7 +156,14 @@ bool Job::note_member_status(Round& round, const NodeId& id, const NodeStatus& s
   }
   member->succeeded = member->succeeded || status.phase == NodePhase::succeeded;
   member->stopped = member->stopped || status.phase == NodePhase::stopped;
-  if (status.failure) return note_failure(round, *member, *status.failure, now);
+  member->lost_workers = std::max(member->lost_workers, status.lost_workers);
+  const bool loss_learnt = status.loss && note_loss(round, *member, *status.loss, now);
+  if (is_lost_with_its_launcher(*member, status)) {
+    member->lost = true;
+    round.losses.push_back({*status.failure, std::max(now - status.failure->age, round.started)});
+    return true;
+  }
+  if (status.failure) return note_failure(round, *member, *status.failure, now) || loss_learnt;
   if (status.phase == NodePhase::failed ||
       (member->stopped && std::holds_alternative<Running>(phase_))) {
     Failure failure;
@@ -158,33 +172,7 @@ bool Job::note_member_status(Round& round, const NodeId& id, const NodeStatus& s
     failure.message = "it stopped its workers without saying why";
     return note_failure(round, *member, failure, now);
   }
-  return false;
-}
-
-// The first one of each node counts, unless the node has learnt better about its workers' deaths,
-// and whether it was told to end. Repeated, it was never later than any of its reports says: one of
-// them may have been on its way for long. No sender can date it back to before the round.
-bool Job::note_failure(Round& round, Member& member, const Failure& failure, Instant now) {
-  const Instant happened = std::max(now - failure.age, round.started);
-  std::optional<std::size_t>& place =
-      failure.kind == FailureKind::interrupted ? member.interruption : member.failure;
-  if (!place) {
-    place = round.failures.size();
-    round.failures.push_back({failure, happened});
-    return true;
-  }
-  DatedFailure& known = round.failures[*place];
-  if (failure.rank == known.failure.rank && failure.kind == known.failure.kind) {
-    known.happened = std::min(known.happened, happened);
-  }
-  Failure told = failure;
-  told.age = known.failure.age;
-  const bool better = told != known.failure && is_worker_death(told.kind) &&
-                      is_worker_death(known.failure.kind) &&
-                      (known.failure.secondary || !told.secondary);
-  if (better && told.rank != known.failure.rank) known.happened = happened;
-  if (better) known.failure = std::move(told);
-  return better;
+  return loss_learnt;
 }
 
 // An agent that was interrupted starts no workers any more. A node that has no part in a round
@@ -192,7 +180,8 @@ bool Job::note_failure(Round& round, Member& member, const Failure& failure, Ins
 void Job::note_wish_to_leave(const NodeId& id, const Failure& failure, Instant now,
                              JobEffects& effects) {
   const bool local = nodes_.at(id).local;
-  if (Member* member = current_member(id)) {
+  Member* member = current_member(id);
+  if (member != nullptr && !goes_on_without(*member)) {
     note_failure(*current_round(), *member, failure, now);
     // What it was ordered and has not begun never will be.
     member->stopped = member->stopped || !is_busy(*nodes_.at(id).status);
@@ -257,8 +246,7 @@ void Job::lose(const NodeId& id, const std::string& how, JobEffects& effects) {
   const Node& node = nodes_.at(id);
   Member* member = current_member(id);
   if (member != nullptr || node.previous_seat) lost_hosts_.push_back(node.description.host);
-  if (member != nullptr) {
-    member->lost = true;
+  if (member != nullptr && !std::exchange(member->lost, true)) {
     // The workers of a node that succeeded are done; but the store lives on group rank 0.
     if (!member->succeeded || member->placement.group_rank.value == 0) {
       Failure failure;
@@ -266,8 +254,9 @@ void Job::lose(const NodeId& id, const std::string& how, JobEffects& effects) {
       failure.host = node.description.host;
       failure.message = how;
       Round& round = *current_round();
+      auto& list = can_survive_loss_of(*member) ? round.losses : round.failures;
       // Whoever missed it may have died of that: it counts from its last sign of life.
-      round.failures.push_back({failure, std::max(node.last_heard, round.started)});
+      list.push_back({failure, std::max(node.last_heard, round.started)});
     }
   }
   nodes_.erase(id);
@@ -286,6 +275,8 @@ void Job::settle(Instant now, JobEffects& effects) {
 }
 
 bool Job::settle(Forming& forming, Instant now, JobEffects& effects) {
+  if (forming.paused_until && now < *forming.paused_until) return false;
+  forming.paused_until.reset();
   const auto ready = static_cast<std::int32_t>(ready_nodes().size());
   if (ready < terms_.limits.min) {
     forming.enough_since.reset();
@@ -308,16 +299,17 @@ bool Job::settle(Forming& forming, Instant now, JobEffects& effects) {
 
 bool Job::settle(Running& running, Instant now, JobEffects& effects) {
   Round& round = running.round;
+  judge_losses(round, now);
   if (!round.failures.empty()) {
     Round stopping = std::move(round);
     phase_ = Stopping{std::move(stopping)};
     return true;
   }
-  const bool all_succeeded = std::all_of(round.members.begin(), round.members.end(),
-                                         [](const auto& entry) { return entry.second.succeeded; });
-  if (!all_succeeded) return false;
+  if (!all_have_ended(round)) return false;
   Verdict verdict;
-  verdict.reason = "every worker succeeded";
+  verdict.reason =
+      round.losses.empty() ? "every worker succeeded" : "every worker that was not lost succeeded";
+  if (const DatedFailure* loss = first_cause(round.losses)) verdict.failure = loss->failure;
   verdict.restarts_used = restarts_used_;
   close(std::move(verdict), now, effects);
   return true;
@@ -333,8 +325,8 @@ bool Job::settle(Stopping& stopping, Instant now, JobEffects& effects) {
   if (auto* end = std::get_if<EndJob>(&outcome)) {
     close(std::move(end->verdict), now, effects);
   } else {
-    if (std::get<StartAgain>(outcome).costs_restart) ++restarts_used_;
-    phase_ = Forming{now, std::nullopt};
+    const Instant failed = round.failed_at.value_or(first_cause(round.failures)->happened);
+    form_again(failed - round.started, std::get<StartAgain>(outcome).costs_restart, now);
   }
   return true;
 }
@@ -346,6 +338,18 @@ bool Job::settle(Closing& closing, Instant now, JobEffects&) {
   if (!all_know && now < closing.since + times_.closing) return false;
   phase_ = Closed{};
   return true;
+}
+
+void Job::form_again(Duration ran, bool workers_failed, Instant now) {
+  Forming forming{now, {}, {}};
+  if (workers_failed) {
+    ++restarts_used_;
+    const Duration pause = pause_.after(ran);
+    if (pause > Duration{}) forming.paused_until = now + pause;
+  } else {
+    pause_.forgive(ran);
+  }
+  phase_ = forming;
 }
 
 void Job::start_round(Instant now) {
@@ -369,7 +373,9 @@ void Job::start_round(Instant now) {
   for (auto& [id, node] : nodes_) node.previous_seat.reset();
   for (const Seat& seat : seating.seats) {
     nodes_.at(seat.id).previous_seat = seat.group_rank.value;
-    Placement& placement = round.members[seat.id].placement;
+    Member& member = round.members[seat.id];
+    member.workers = nodes_.at(seat.id).description.workers;
+    Placement& placement = member.placement;
     placement.round = round.id;
     placement.group_rank = seat.group_rank;
     placement.group_world_size = static_cast<std::int32_t>(seating.seats.size());

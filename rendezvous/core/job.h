@@ -12,6 +12,7 @@
 
 #include "rendezvous/core/membership.h"
 #include "rendezvous/core/random_bits.h"
+#include "rendezvous/core/restart_pause.h"
 #include "rendezvous/core/round_outcome.h"
 #include "rendezvous/core/time.h"
 
@@ -29,6 +30,8 @@ struct JobTimes {
 struct JobTerms {
   NodeLimits limits;
   std::int32_t max_restarts = 0;
+  Duration restart_delay{};  // longest pause before a restart
+  bool notify = false;       // who is not lost may live on
 };
 
 // ---- what can happen -------------------------------------------------------------------------
@@ -102,6 +105,9 @@ class Job {
     bool lost = false;
     std::optional<std::size_t> failure;       // its place in `failures`
     std::optional<std::size_t> interruption;  // likewise; it may come while a failure is dealt with
+    std::optional<std::size_t> loss;          // its place in `losses`
+    std::int32_t workers = 0;
+    std::int32_t lost_workers = 0;
   };
   struct Round {
     RoundId id;
@@ -109,11 +115,14 @@ class Job {
     std::map<NodeId, Member> members;
     std::optional<Endpoint> master;
     std::vector<DatedFailure> failures;
+    std::vector<DatedFailure> losses;  // that the others may survive
+    std::optional<Instant> failed_at;  // where it survived losses: when it did so no longer
   };
 
   struct Forming {
     Instant since;
     std::optional<Instant> enough_since;  // at least the minimum are ready
+    std::optional<Instant> paused_until;  // nothing is begun before
   };
   struct Running {
     Round round;
@@ -135,6 +144,16 @@ class Job {
   [[nodiscard]] const Node* holder_of_rank(const NodeDescription& claimant) const;
   // Both: whether they learnt of a failure, or something better about one.
   static bool note_failure(Round& round, Member& member, const Failure& failure, Instant now);
+  static bool note_loss(Round& round, Member& member, const Failure& loss, Instant now);
+  static bool note(std::vector<DatedFailure>& list, std::optional<std::size_t>& place,
+                   DatedFailure told);
+  // The round runs on though this member was lost.
+  [[nodiscard]] bool goes_on_without(const Member& member) const;
+  [[nodiscard]] bool can_survive_loss_of(const Member& member) const;
+  [[nodiscard]] bool is_lost_with_its_launcher(const Member& member,
+                                               const NodeStatus& status) const;
+  static void judge_losses(Round& round, Instant now);
+  [[nodiscard]] static bool all_have_ended(const Round& round);
   bool note_member_status(Round& round, const NodeId& id, const NodeStatus& status, Instant now);
   void note_wish_to_leave(const NodeId& id, const Failure& failure, Instant now,
                           JobEffects& effects);
@@ -150,6 +169,7 @@ class Job {
   bool settle(Closing& closing, Instant now, JobEffects& effects);
   bool settle(Closed&, Instant, JobEffects&) { return false; }
   void start_round(Instant now);
+  void form_again(Duration ran, bool workers_failed, Instant now);
   void close(Verdict verdict, Instant now, JobEffects& effects);
 
   [[nodiscard]] Round* current_round();
@@ -163,7 +183,11 @@ class Job {
   [[nodiscard]] bool one_may_be_back() const;
   [[nodiscard]] std::optional<Instant> forming_deadline(const Forming& forming) const;
   [[nodiscard]] bool has_run() const { return round_number_ > 0; }
+  [[nodiscard]] static Order order_for_lost(const Round& round,
+                                            const std::optional<NodeStatus>& status);
+  [[nodiscard]] static std::string place_reason(const Round& round);
   [[nodiscard]] std::string forming_reason() const;
+  [[nodiscard]] std::string pause_reason() const;
   [[nodiscard]] std::string join_timeout_reason() const;
 
   std::string run_id_;
@@ -178,6 +202,7 @@ class Job {
   std::int64_t arrivals_ = 0;
   std::uint64_t round_number_ = 0;
   std::int32_t restarts_used_ = 0;
+  RestartPause pause_;
 };
 
 }  // namespace ddp::rendezvous

@@ -58,9 +58,11 @@ Order Job::order_for(const NodeId& id, Instant now) const {
   if (lives_elsewhere) return Stop{*status->round, "that round is over", std::nullopt};
   if (is_member) {
     const Member& member = round->members.at(id);
+    if (goes_on_without(member)) return order_for_lost(*round, status);
     if (std::holds_alternative<Running>(phase_)) {
       Run run{member.placement};
       run.placement.master = round->master;
+      if (const DatedFailure* loss = first_cause(round->losses)) run.loss = loss->failure;
       return run;
     }
     const DatedFailure* first = first_cause(round->failures);
@@ -68,13 +70,28 @@ Order Job::order_for(const NodeId& id, Instant now) const {
                 first == nullptr ? std::nullopt : std::optional(first->failure)};
   }
   if (const auto* forming = std::get_if<Forming>(&phase_)) {
+    if (forming->paused_until) {
+      return Wait{pause_reason(), std::max(Duration{}, *forming->paused_until - now), true};
+    }
     const auto deadline = forming_deadline(*forming);
     return Wait{forming_reason(),
                 deadline ? std::optional(std::max(Duration{}, *deadline - now)) : std::nullopt};
   }
-  return Wait{"the job runs on " + std::to_string(round->members.size()) +
-                  " other nodes: waiting for a place",
-              std::nullopt};
+  return Wait{place_reason(*round), std::nullopt};
+}
+
+// It is back, but the others have been told that it is lost.
+Order Job::order_for_lost(const Round& round, const std::optional<NodeStatus>& status) {
+  if (status && is_busy(*status)) {
+    return Stop{round.id, "the job goes on without this node, which was lost", std::nullopt};
+  }
+  return Wait{place_reason(round), std::nullopt};
+}
+
+std::string Job::place_reason(const Round& round) {
+  const auto others = std::count_if(round.members.begin(), round.members.end(),
+                                    [](const auto& entry) { return !entry.second.lost; });
+  return "the job runs on " + std::to_string(others) + " other nodes: waiting for a place";
 }
 
 std::string Job::state_line() const {
@@ -89,6 +106,8 @@ std::string Job::state_line() const {
            std::to_string(nodes_.size()) + " nodes to acknowledge";
   }
   const Round* round = current_round();
+  const auto* forming = std::get_if<Forming>(&phase_);
+  if (forming != nullptr && forming->paused_until) return pause_reason();
   if (round == nullptr) return forming_reason();
   const std::string name = "round " + std::to_string(round->id.number);
   if (std::holds_alternative<Running>(phase_)) {
@@ -120,6 +139,11 @@ std::string Job::forming_reason() const {
   const bool enough = ready >= terms_.limits.min;
   const std::int32_t more = (enough ? terms_.limits.max : terms_.limits.min) - ready;
   return reason + (enough ? ": last call for " : ": waiting for ") + std::to_string(more) + " more";
+}
+
+std::string Job::pause_reason() const {
+  return "restarting after a pause: workers have failed " +
+         std::to_string(pause_.quick_failures()) + " times in a row right after their start";
 }
 
 std::string Job::join_timeout_reason() const {
@@ -162,6 +186,7 @@ bool Job::one_may_be_back() const {
 }
 
 std::optional<Instant> Job::forming_deadline(const Forming& forming) const {
+  if (forming.paused_until) return forming.paused_until;
   if (forming.enough_since) return *forming.enough_since + times_.last_call;
   if (one_may_be_back()) return std::nullopt;
   return forming.since + times_.join;

@@ -156,6 +156,7 @@ void Member::reconnect_later(const std::string& why, Instant now, MemberEffects&
 void Member::send_status(Joined& joined, Instant now, MemberEffects& effects) {
   StatusMessage message{++sequence_, status_};
   if (message.status.failure) message.status.failure->age += now - status_since_;
+  if (message.status.loss) message.status.loss->age += now - status_since_;
   effects.emplace_back(Send{joined.connection, std::move(message)});
   joined.next_heartbeat = now + terms_.heartbeat;
 }

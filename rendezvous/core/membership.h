@@ -98,9 +98,9 @@ struct Failure {
 enum class NodePhase : std::uint8_t {
   idle,       // no workers, in no round
   placed,     // knows its place in `round`; workers not started yet
-  running,    // workers of `round` run
+  running,    // workers of `round` run, except those that were lost, see `loss`
   failed,     // a worker of `round` failed, see `failure`; the rest is being stopped
-  succeeded,  // every worker of `round` exited with 0
+  succeeded,  // every worker of `round` exited with 0, or was lost
   stopping,   // workers of `round` are being stopped because we were told to
   stopped,    // nothing of `round` is left alive on this node
 };
@@ -113,6 +113,7 @@ struct NodeStatus {
   std::optional<Failure>
       failure;  // first failure here in `round`; kind interrupted: also without a round
   std::optional<Failure> loss;  // first worker lost here in `round` while the others may go on
+  std::int32_t lost_workers = 0;
   bool verdict_acknowledged = false;  // has seen Close, and nothing of the job is left alive here
   friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
 };
@@ -128,6 +129,7 @@ struct NodeDescription {
   std::int32_t max_restarts = 0;          // likewise
   std::optional<std::int32_t> node_rank;  // fixed place, as --node-rank
   Duration restart_delay{};               // longest pause before a restart; 0: never any
+  bool notify = false;                    // the others live on where a worker or a node is lost
   friend bool operator==(const NodeDescription&, const NodeDescription&) = default;
 };
 
@@ -158,7 +160,8 @@ struct Verdict {
 // The orders: what a node is told, again and again. Each carries its reason where there is one.
 struct Wait {
   std::string reason;                 // "1 of 2 nodes: waiting for 1 more"
-  std::optional<Duration> remaining;  // until the coordinator gives up
+  std::optional<Duration> remaining;  // until the coordinator gives up, or goes on
+  bool pausing = false;               // nobody is missing: it goes on
   friend bool operator==(const Wait&, const Wait&) = default;
 };
 struct Run {

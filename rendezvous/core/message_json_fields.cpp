@@ -84,6 +84,7 @@ struct OrderToJson {
   json::object operator()(const Wait& wait) const {
     json::object object{{"kind", "wait"}, {"reason", as_text(wait.reason)}};
     if (wait.remaining) object["remaining_ms"] = write(*wait.remaining);
+    if (wait.pausing) object["pausing"] = true;
     return object;
   }
   json::object operator()(const Run& run) const {
@@ -158,7 +159,8 @@ json::value write(const NodeDescription& node) {
                       {"role", as_text(node.role)},
                       {"limits", json::object{{"min", node.limits.min}, {"max", node.limits.max}}},
                       {"max_restarts", node.max_restarts},
-                      {"restart_delay_ms", write(node.restart_delay)}};
+                      {"restart_delay_ms", write(node.restart_delay)},
+                      {"notify", node.notify}};
   if (node.node_rank) object["node_rank"] = *node.node_rank;
   return object;
 }
@@ -170,6 +172,7 @@ json::value write(const NodeStatus& status) {
   if (status.store) object["store"] = write(*status.store);
   if (status.failure) object["failure"] = write(*status.failure);
   if (status.loss) object["loss"] = write(*status.loss);
+  if (status.lost_workers > 0) object["lost_workers"] = status.lost_workers;
   return object;
 }
 
@@ -318,6 +321,7 @@ void ObjectReader::read(const json::value& value, std::string_view name, NodeSta
     in.optional("store", out.store);
     in.optional("failure", out.failure);
     in.optional("loss", out.loss);
+    in.optional("lost_workers", out.lost_workers);
     in.optional("verdict_acknowledged", out.verdict_acknowledged);
   });
 }
@@ -332,6 +336,7 @@ void ObjectReader::read(const json::value& value, std::string_view name, NodeDes
     in.required("limits", out.limits);
     in.optional("max_restarts", out.max_restarts);
     in.optional("restart_delay_ms", out.restart_delay);
+    in.optional("notify", out.notify);
     in.optional("node_rank", out.node_rank);
   });
 }
@@ -368,6 +373,7 @@ void ObjectReader::read(const json::value& value, std::string_view name, Order& 
       Wait wait;
       in.optional("reason", wait.reason);
       in.optional("remaining_ms", wait.remaining);
+      in.optional("pausing", wait.pausing);
       out = std::move(wait);
     } else if (kind == "run") {
       Run run;

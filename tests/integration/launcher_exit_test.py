@@ -1,4 +1,5 @@
 """ddplaunch: how a job's end becomes an exit code, and what restarts do."""
+import concurrent.futures
 import json
 import os
 import signal
@@ -77,6 +78,15 @@ class ExitCodes(unittest.TestCase):
         with Job("daemon={report}", "exit=6", wrapper=wrapper) as job:
             self.assertEqual(job.wait(), 6)
             self.assertEqual(alive_with(job.mark), [])
+
+
+class ExitBarrier(unittest.TestCase):
+    def test_workers_that_end_one_after_the_other_never_fail_the_job(self):
+        def run(_):
+            with Job("sleep-at-most=50", "exit=0", workers=8) as job:
+                return job.wait(), job.stderr()
+        with concurrent.futures.ThreadPoolExecutor(4) as at_once:
+            self.assertEqual(set(at_once.map(run, range(200))), {(0, "")})
 
 
 # Waits for a death on the control page, asks the store about it too, and writes both down.

@@ -97,10 +97,15 @@ class Job:
             os.chmod(self.folder, 0o711)
             for path in (self.report, self.temp):
                 os.chown(path, uid, uid)
-        filled = [a.replace("{report}", self.report).replace("{folder}", self.folder) for a in actions]
-        command = [*wrapper, DDPLAUNCH, f"--nproc-per-node={workers}", *options, "--no-python"]
+
+        def fill(word):
+            for name, value in (("{report}", self.report), ("{folder}", self.folder), ("{mark}", self.mark)):
+                word = word.replace(name, value)
+            return word
+        filled = map(fill, actions)
+        command = [*wrapper, DDPLAUNCH, f"--nproc-per-node={workers}", *map(fill, options), "--no-python"]
         program = ["sh", "-c", script, self.mark, self.folder] if script else program
-        command += [*program] if program else [SCRIPTED_WORKER, self.mark, *filled]
+        command += [fill(word) for word in program] if program else [SCRIPTED_WORKER, self.mark, *filled]
         # Files, not pipes: a survivor would keep a pipe open and the test waiting.
         self.out_path = os.path.join(self.folder, "stdout")
         self.err_path = os.path.join(self.folder, "stderr")
@@ -150,9 +155,12 @@ class Job:
             if left <= 0 or not select.select([self.fifo], [], [], left)[0]:
                 raise AssertionError(f"{len(found)} of {count} lines '{word}' within {deadline_s} s; "
                                      f"stderr: {self.stderr()}")
-            self.buffer += os.read(self.fifo, 65536)
-            *whole, self.buffer = self.buffer.split(b"\n")
-            self.lines += [line.decode().split() for line in whole]
+            self.read_lines()
+
+    def read_lines(self):
+        self.buffer += os.read(self.fifo, 65536)
+        *whole, self.buffer = self.buffer.split(b"\n")
+        self.lines += [line.decode().split() for line in whole]
 
     def agent(self):
         """Pid of the agent, as soon as it has its name."""

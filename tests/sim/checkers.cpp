@@ -65,6 +65,7 @@ bool Checkers::is_lost(const NodeId& node, std::uint64_t round) const {
 
 void Checkers::ordered(const NodeId& node, const Order& order) {
   if (const auto* run = std::get_if<rendezvous::Run>(&order)) run_ordered(node, run->placement);
+  if (const auto* wait = std::get_if<rendezvous::Wait>(&order)) pause_ordered(*wait);
   if (const auto* close = std::get_if<rendezvous::Close>(&order)) verdict_seen(close->verdict);
   if (const auto* leave = std::get_if<rendezvous::Leave>(&order)) {
     verdict_seen(leave->verdict);
@@ -124,6 +125,7 @@ void Checkers::round_begins(const Placement& placement) {
     check(charged == 0 || charged == 1, "one round cost more than one restart");
     check(charged == 0 || someone_died, "a restart was charged though no worker had failed");
     check(charged == 1 || node_lost, "a new round began for no reason");
+    check_pause(last, charged == 1);
   }
   for (const auto& [node, ranks] : alive_) {
     for (const auto& [rank, round] : ranks) {
@@ -132,6 +134,30 @@ void Checkers::round_begins(const Placement& placement) {
     }
   }
   rounds_[number].id = placement.round;
+  rounds_[number].began = world_.now();
+}
+
+void Checkers::pause_ordered(const rendezvous::Wait& wait) {
+  if (!wait.pausing) return;
+  check(wait.remaining && *wait.remaining <= scenario_.restart_delay,
+        "a pause before a restart is longer than allowed");
+  check(!rounds_.empty() && rounds_.rbegin()->second.placements.begin()->second.restart_count >= 3,
+        "one of the first restarts had to wait");
+  pause_ends_ = world_.now() + *wait.remaining;
+}
+
+void Checkers::check_pause(const RoundTruth& last, bool charged) {
+  check(world_.now() >= pause_ends_, "a round began during a pause");
+  // When a round has failed is only as sure as messages are prompt.
+  const bool sure = scenario_.mood == Mood::calm && !coordinator_paused_ && !scenario_.notify;
+  const bool quick = std::any_of(last.deaths.begin(), last.deaths.end(), [&](const Death& death) {
+    return !death.asked && death.when < last.began + seconds(4);
+  });
+  quick_failures_ = sure && charged && quick ? quick_failures_ + 1 : 0;
+  if (quick_failures_ < 4) return;
+  const Duration wanted = milliseconds(100) * (1 << std::min(quick_failures_ - 4, 10));
+  check(world_.now() >= last.last_end + std::min(wanted, scenario_.restart_delay),
+        "workers that fail again and again at once were started without a pause");
 }
 
 void Checkers::check_dense(const RoundTruth& round) const {
@@ -183,7 +209,9 @@ void Checkers::verdict_seen(const Verdict& verdict) {
 
 void Checkers::check_verdict(const Verdict& verdict) const {
   check(verdict.restarts_used <= scenario_.max_restarts, "the verdict tells of too many restarts");
-  if (verdict.exit_code == 0) {
+  if (verdict.exit_code == 0 && scenario_.notify) {
+    check_survived(verdict, rounds_.rbegin()->second);
+  } else if (verdict.exit_code == 0) {
     const bool succeeded = std::any_of(rounds_.begin(), rounds_.end(), [](const auto& entry) {
       const RoundTruth& round = entry.second;
       return round.succeeded == round.placements.begin()->second.world_size;
@@ -312,8 +340,10 @@ void Checkers::worker_ended(const NodeId& node, const Death& death) {
   alive_[node].erase(death.rank);
   if (alive_[node].empty()) alive_.erase(node);
   RoundTruth& truth = rounds_.at(death.round.number);
+  truth.last_end = world_.now();
   const bool well = death.exit_code == 0 && death.signal == 0;
   if (well && !death.asked) ++truth.succeeded;
+  if (well) truth.ended_well.emplace(death.rank, world_.now());
   if (well) return;
   truth.deaths.push_back(death);
   truth.deaths.back().node = node;
@@ -321,6 +351,7 @@ void Checkers::worker_ended(const NodeId& node, const Death& death) {
 
 void Checkers::told_to_end(const RoundId& round) {
   if (scenario_.mood != Mood::calm || verdict_) return;
+  if (scenario_.notify) return check_end_was_needed(rounds_.at(round.number));
   const std::vector<Death>& deaths = rounds_.at(round.number).deaths;
   const bool all_consequences =
       !deaths.empty() && std::all_of(deaths.begin(), deaths.end(), [](const Death& death) {

@@ -67,7 +67,8 @@ class Checkers {
   void spawned(const NodeId& node, const RoundId& round, const launcher::RoundPlan& plan);
   void spawn_was_made_to_fail(std::int32_t exit_code) { injected_codes_.insert(exit_code); }
   void worker_ended(const NodeId& node, const Death& death);
-  void told_to_end(const RoundId& round);  // its workers on some node
+  void told_to_end(const RoundId& round);                    // its workers on some node
+  void published(const NodeId& node, const RoundId& round);  // a death, to its workers
   void death_heard(const NodeId& node, const RoundId& round, std::int32_t rank);
   void received(const NodeId& node, const Order& order);
   void agent_exited(const Farewell& farewell);
@@ -83,17 +84,25 @@ class Checkers {
     std::optional<std::uint16_t> store_port;
     std::map<std::int32_t, NodeId> spawned;  // by rank
     std::vector<Death> deaths;
+    std::map<std::int32_t, Instant> ended_well;  // by rank
+    std::set<NodeId> told;                       // of a death
     std::int32_t succeeded = 0;
     bool lost_a_node = false;
+    Instant began{};
+    Instant last_end{};  // of a worker
   };
 
   void check(bool holds, const char* promise) const;
   void run_ordered(const NodeId& node, const Placement& placement);
+  void pause_ordered(const rendezvous::Wait& wait);
+  void check_pause(const RoundTruth& last, bool charged);
   void round_begins(const Placement& placement);
   void check_dense(const RoundTruth& round) const;
   void check_stable(const RoundTruth& before, const RoundTruth& after) const;
   void check_verdict(const Verdict& verdict) const;
   void check_failure(const rendezvous::Failure& failure, const RoundTruth& last) const;
+  void check_end_was_needed(const RoundTruth& round) const;
+  void check_survived(const Verdict& verdict, const RoundTruth& last) const;
   void check_blame(const Death& blamed, const RoundTruth& last) const;
   void lost(const NodeId& node);
   [[nodiscard]] bool is_lost(const NodeId& node, std::uint64_t round) const;
@@ -117,6 +126,8 @@ class Checkers {
   std::set<std::int32_t> injected_codes_;
   std::optional<Verdict> verdict_;
   Instant verdict_at_{};
+  Instant pause_ends_{};
+  int quick_failures_ = 0;  // in a row, at least so many
   bool coordinator_paused_ = false;
   bool coordinator_dead_ = false;
 };

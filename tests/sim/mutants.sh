@@ -41,6 +41,7 @@ member=rendezvous/core/member.cpp
 ranks=rendezvous/core/rank_assignment.cpp
 agent=launcher/core/agent_orders.cpp
 group=launcher/core/worker_group.cpp
+losses=rendezvous/core/job_losses.cpp
 deaths=launcher/core/deaths.cpp
 
 mutant next_round_before_all_stopped $job \
@@ -56,6 +57,7 @@ mutant no_join_timeout $job 's/now < forming.since + times_.join ||/true ||/' "$
 mutant closed_job_takes_newcomers $job 's/verdict_ \&\& known_.count(node.id) == 0/false/' "$@"
 mutant verdict_without_acknowledgement $orders \
   's/if (closed() \&\& acknowledged)/if (true)/' "$@"
+mutant no_pause_before_a_restart $job 's/now < \*forming.paused_until/false/' "$@"
 mutant one_restart_too_many $outcome 's/budget.used >= budget.allowed/budget.used > budget.allowed/' "$@"
 mutant loss_is_charged $outcome \
   's/return kind == \(FailureKind::\)worker_exited/return kind == \1node_lost || kind == \1worker_exited/' "$@"
@@ -71,7 +73,11 @@ mutant survivors_change_their_order $ranks \
   's/taken.emplace(\*request.previous_seat,/taken.emplace(100 - *request.previous_seat,/' "$@"
 mutant consequences_decide $outcome 's/something_began_(std::any_of/something_began_(false \&\& std::any_of/' "$@"
 mutant consequence_stays_first $deaths 's/(first_->failure.secondary \&\& !seen.secondary)/false/' "$@"
-mutant consequence_stops_at_once $group 's/!first.secondary || !others_may_follow()/true/' "$@"
+mutant consequence_stops_at_once $group 's/cause_known || !others_may_follow()/true/' "$@"
+mutant loss_is_no_loss $group 's/return failure.kind == FailureKind::worker_signaled ||/return/' "$@"
+mutant survivors_never_fail $group 's/!deaths_.first_cause() \&\&/true ||/' "$@"
+mutant losses_are_not_told $orders 's/run.loss = loss->failure/(void)loss/' "$@"
+mutant nobody_left_is_success $losses 's/member.lost || (member.succeeded/member.lost \&\& (member.succeeded/' "$@"
 mutant agent_skips_a_stop $agent 's/next_ = NextRound{placement, true};//' "$@"
 
 echo "$caught mutants caught, $survived survived"

@@ -24,7 +24,11 @@ Scenario draw_scenario(World& world) {
     scenario.limits.min = 1 + static_cast<int>(world.below(static_cast<unsigned>(scenario.hosts)));
   }
   if (world.chance(0.1)) scenario.limits.max = scenario.limits.min;  // one or more have no place
-  scenario.max_restarts = static_cast<std::int32_t>(world.below(4));
+  scenario.max_restarts =
+      static_cast<std::int32_t>(world.chance(0.2) ? 4 + world.below(8) : world.below(4));
+  const Duration delays[] = {Duration{}, milliseconds(300), seconds(5)};
+  scenario.restart_delay = delays[world.below(3)];
+  scenario.notify = world.chance(0.3);
   const bool slow_start = world.chance(0.3);
   for (int i = 0; i < scenario.hosts; ++i) {
     scenario.workers.push_back(1 + static_cast<std::int32_t>(world.below(3)));
@@ -93,7 +97,7 @@ std::string Scenario::text() const {
   constexpr const char* kMoods[] = {"calm", "gentle", "rough"};
   return std::string(kMoods[static_cast<std::size_t>(mood)]) + ", " + std::to_string(hosts) +
          " hosts, " + std::to_string(limits.min) + " to " + std::to_string(limits.max) +
-         " nodes, " + std::to_string(max_restarts) + " restarts, " +
+         " nodes, " + std::to_string(max_restarts) + " restarts, " + (notify ? "notify, " : "") +
          (embedded ? "embedded" : "separate") + (fixed_ranks ? ", fixed ranks" : "") +
          (weather.through_json ? ", json" : "");
 }

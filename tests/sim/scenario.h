@@ -32,6 +32,8 @@ struct Scenario {
   int hosts = 1;
   rendezvous::NodeLimits limits;
   std::int32_t max_restarts = 0;
+  Duration restart_delay{};
+  bool notify = false;                // workers live on where others are lost
   std::vector<std::int32_t> workers;  // by host
   std::vector<Duration> comes_after;  // by host: when its agent is started
   bool fixed_ranks = false;

@@ -29,6 +29,7 @@ LaunchConfig config_of(const Scenario& scenario, const AgentPlace& place) {
   config.nodes = scenario.limits;
   config.max_restarts = scenario.max_restarts;
   config.shutdown_timeout = scenario.shutdown_timeout;
+  if (scenario.notify) config.on_failure = launcher::OnFailure::notify;
   return config;
 }
 
@@ -43,6 +44,8 @@ rendezvous::MemberSetup setup_of(const Scenario& scenario, const AgentPlace& pla
   setup.node.workers = workers_on(scenario, place);
   setup.node.limits = scenario.limits;
   setup.node.max_restarts = scenario.max_restarts + (place.misfit ? 1 : 0);
+  setup.node.restart_delay = scenario.restart_delay;
+  setup.node.notify = scenario.notify;
   if (scenario.fixed_ranks && !place.misfit) setup.node.node_rank = place.host;
   return setup;
 }
@@ -169,6 +172,7 @@ void SimAgent::perform(const launcher::SpawnWorkers& effect) {
     });
     return;
   }
+  spawned_ = round;
   around_.checkers.spawned(place_.id, round, effect.plan);
   launcher::WorkersSpawned spawned{round, {}};
   for (const launcher::WorkerPlan& worker : effect.plan.workers) {
@@ -209,6 +213,11 @@ void SimAgent::perform(const launcher::SweepRemains& effect) {
   stopping_ = effect.round;
   later(around_.world.between(Duration{}, milliseconds(50)),
         [this, round = effect.round] { tell_agent(launcher::RemainsGone{round}); });
+}
+
+void SimAgent::perform(const launcher::PublishDeath&) {
+  if (!workers_.empty()) around_.checkers.published(place_.id, spawned_);
+  peers_lost();
 }
 
 void SimAgent::perform(const launcher::Say& effect) {

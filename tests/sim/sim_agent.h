@@ -87,7 +87,7 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
   void perform(const launcher::StopGuardian& effect);
   void perform(const launcher::ContinueGuardian& effect);
   void perform(const launcher::SweepRemains& effect);
-  void perform(const launcher::PublishDeath&) { peers_lost(); }
+  void perform(const launcher::PublishDeath& effect);
   void perform(const launcher::Say& effect);
   void perform(const launcher::ExitAgent& effect);
 
@@ -114,6 +114,7 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
   std::optional<rendezvous::ConnectionId> connection_;
   std::map<std::int32_t, Worker> workers_;  // alive, by local rank
   std::optional<Instant> armed_;
+  RoundId spawned_;   // the newest round with workers
   RoundId stopping_;  // the round whose workers have been told to end
   std::uint64_t serials_ = 0;
   bool was_interrupted_ = false;

@@ -19,6 +19,7 @@
 //   report-on=SIGNAL:REPORT:WORD  likewise
 //   daemon=REPORT                 leaves a process that is hard to find: "daemon<RANK> <pid>"
 //   hop=REPORT                    leaves a process that changes its pid all the time: "hop <RANK> <pid>"
+//   sleep-at-most=MS              a random time
 //   exit=CODE, raise=SIGNAL
 //   exit-in-restart=COUNT:CODE    if that is the restart count
 //   wait, wait-for=FILE           for ever, or until it is there
@@ -38,6 +39,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -195,6 +197,11 @@ std::map<std::string, Action> actions() {
          for (;;) ::pause();
        }},
       {"wait-for", wait_for},
+      {"sleep-at-most",
+       [](const std::string& v) {
+         std::random_device random;
+         ::usleep(random() % static_cast<unsigned>(1000 * std::stoi(v) + 1));
+       }},
       {"exit-in-restart",
        [](const std::string& v) {
          if (variable("TORCHELASTIC_RESTART_COUNT") == cut(v, ':').first) {

@@ -120,6 +120,9 @@ struct ShowEffect {
     if (status.failure) {
       text += " failure=" + show(*status.failure);
     }
+    if (status.loss) {
+      text += " loss=" + show(*status.loss) + " lost=" + std::to_string(status.lost_workers);
+    }
     return text + (status.verdict_acknowledged ? " acknowledged" : "");
   }
   std::string operator()(const OpenStore& effect) const {
@@ -196,6 +199,7 @@ class Player {
     config.program = "train";
     config.workers = settings.number("workers", 2);
     config.shutdown_timeout = std::chrono::milliseconds(settings.number("grace_ms", 30000));
+    if (settings.has("notify")) config.on_failure = OnFailure::notify;
     if (settings.has("listed")) config.signals_to_handle.push_back(settings.number("listed", 0));
     return config;
   }
@@ -258,10 +262,19 @@ class Player {
     if (c.name == "wait") {
       rendezvous::Wait wait{c.text, std::nullopt};
       if (c.has("left_ms")) wait.remaining = std::chrono::milliseconds(c.number("left_ms", 0));
+      wait.pausing = c.number("pausing", 0) != 0;
       return wait;
     }
     if (c.name == "run") {
-      return rendezvous::Run{placement(c)};
+      rendezvous::Run run{placement(c)};
+      if (c.has("loss")) {
+        Failure& loss = run.loss.emplace();
+        loss.kind = FailureKind::worker_signaled;
+        loss.rank = c.number("loss", 0);
+        loss.host = "beta";
+        loss.signal = 9;
+      }
+      return run;
     }
     if (c.name == "stop") {
       rendezvous::Stop stop{parse_round(c.round), c.text, std::nullopt};

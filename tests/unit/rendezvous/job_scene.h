@@ -53,10 +53,19 @@ inline Failure interruption(std::int32_t signal) {
 
 class JobScene {
  public:
-  explicit JobScene(NodeLimits limits = {2, 2}, std::int32_t max_restarts = 1)
+  explicit JobScene(NodeLimits limits = {2, 2}, std::int32_t max_restarts = 1,
+                    Duration restart_delay = {}, bool notify = false)
       : limits_(limits),
         max_restarts_(max_restarts),
-        job_("job", {limits, max_restarts}, JobTimes{}, 42, now_) {}
+        notify_(notify),
+        job_("job", {limits, max_restarts, restart_delay, notify}, JobTimes{}, 42, now_) {}
+
+  // A node with the job's terms.
+  [[nodiscard]] NodeDescription described(const std::string& name) const {
+    NodeDescription node = description(name, limits_, max_restarts_);
+    node.notify = notify_;
+    return node;
+  }
 
   // Empty, or why it was refused.
   std::string join(NodeDescription node, bool local = false) {
@@ -64,7 +73,7 @@ class JobScene {
   }
   // Joins and says that it is idle.
   std::string arrive(const std::string& name) {
-    std::string refused = join(description(name, limits_, max_restarts_));
+    std::string refused = join(described(name));
     if (refused.empty()) report(name, status_of(NodePhase::idle));
     return refused;
   }
@@ -129,6 +138,7 @@ class JobScene {
   Instant now_ = Instant{} + seconds(100);
   NodeLimits limits_;
   std::int32_t max_restarts_;
+  bool notify_;
   Job job_;
   std::optional<RoundId> round_;
   JobEffects effects_;

@@ -321,6 +321,57 @@ TEST_CASE("job: an agent that stops by itself and does not say why is not waited
   CHECK(scene.told<Close>("b").verdict.exit_code == exit_code::kLauncherFailed);
 }
 
+// ---- pauses ------------------------------------------------------------------------------------
+
+namespace {
+
+// One node; its worker fails after `ran`, and all of it has been stopped.
+void fail_after(JobScene& scene, Duration ran) {
+  scene.run("a");
+  scene.pass(ran, [&] { scene.report("a", NodePhase::running); });
+  scene.report("a", NodePhase::failed, worker_failure(3));
+  scene.report("a", NodePhase::stopped, worker_failure(3));
+}
+
+}  // namespace
+
+TEST_CASE("job: a worker that fails again and again at once is given pauses") {
+  JobScene scene({1, 1}, 100, milliseconds(150));
+  scene.arrive("a");
+  for (int i = 0; i < 3; ++i) {
+    fail_after(scene, milliseconds(20));
+    REQUIRE(scene.is_told<Run>("a"));
+  }
+  fail_after(scene, milliseconds(20));
+  const Wait wait = scene.told<Wait>("a");
+  CHECK(wait.pausing);
+  CHECK(wait.remaining == milliseconds(100));
+  CHECK(wait.reason ==
+        "restarting after a pause: workers have failed 4 times in a row right after their start");
+  CHECK(scene.job().state_line() == wait.reason);
+  CHECK(scene.job().next_deadline() == scene.now() + milliseconds(100));
+  scene.pass(milliseconds(99));
+  CHECK(scene.told<Wait>("a").remaining == milliseconds(1));
+  scene.pass(milliseconds(1));
+  CHECK(scene.is_told<Run>("a"));
+
+  fail_after(scene, milliseconds(20));
+  CHECK(scene.told<Wait>("a").remaining == milliseconds(150));
+  scene.pass(milliseconds(150));
+
+  fail_after(scene, seconds(5));
+  CHECK(scene.is_told<Run>("a"));
+}
+
+TEST_CASE("job: an interruption ends a pause and the job") {
+  JobScene scene({1, 1}, 100, seconds(5));
+  scene.arrive("a");
+  for (int i = 0; i < 4; ++i) fail_after(scene, milliseconds(20));
+  REQUIRE(scene.told<Wait>("a").pausing);
+  scene.report("a", NodePhase::stopped, interruption(2));
+  CHECK(scene.told<Close>("a").verdict.exit_code == 130);
+}
+
 // ---- interruption ----------------------------------------------------------------------------
 
 TEST_CASE("job: it ends when an agent with a part in it is interrupted") {

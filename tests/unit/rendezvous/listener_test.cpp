@@ -126,10 +126,10 @@ TEST_CASE("worker store: a port in use is reported with what to do") {
   options.port = scene.store->endpoint().port;
   const auto second = WorkerStore::open(scene.context, options);
   REQUIRE_FALSE(second.ok());
+  const std::string holder = "in use by pid " + std::to_string(::getpid()) + " (unit_rendezvous)";
   CHECK(second.error().message ==
-        "cannot listen on 127.0.0.1:" + std::to_string(options.port.value) +
-            ": address already in use; stop what listens there or choose another port (0: a free "
-            "one)");
+        "cannot listen on 127.0.0.1:" + std::to_string(options.port.value) + ": " + holder +
+            "; stop what listens there or choose another port (0: a free one)");
   options.address = "192.0.2.1";  // set aside for documentation: nobody has it
   options.port = Port{0};
   const auto elsewhere = WorkerStore::open(scene.context, options);
