@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <climits>
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "launcher/io/signals_blocked.h"
@@ -24,6 +26,7 @@ namespace {
 // alive. Files don't wait for anybody.
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kFilePiece = 256 * 1024;
+constexpr int kHereAtMostMs = 1000;
 
 std::size_t piece_for(int descriptor) {
   struct stat info {};
@@ -146,14 +149,34 @@ OutputWriter::~OutputWriter() {
   }
 }
 
-void OutputWriter::start() {
+bool OutputWriter::start() {
   const SignalsBlocked blocked;  // those that end the job belong to the loop
-  thread_ = std::thread([state = state_] { state->work(); });
+  try {
+    thread_ = std::thread([state = state_] { state->work(); });
+  } catch (const std::system_error&) {
+    return false;  // at the limit of processes
+  }
+  return true;
+}
+
+// Without a thread what can be said is still said, and nobody is kept waiting for long.
+void OutputWriter::write_here(std::string_view bytes) {
+  while (!bytes.empty()) {
+    pollfd room{state_->descriptor, POLLOUT, 0};
+    const bool ready = ::poll(&room, 1, kHereAtMostMs) > 0;
+    const ssize_t written =
+        ready ? write_some(state_->descriptor, bytes.substr(0, PIPE_BUF)) : -EAGAIN;
+    if (written < 0) {
+      state_->losses.bytes += bytes.size();
+      return;
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
 }
 
 void OutputWriter::write(std::string_view bytes) {
   if (bytes.empty()) return;
-  if (!thread_.joinable()) start();
+  if (!thread_.joinable() && !start()) return write_here(bytes);
   const std::lock_guard lock(state_->mutex);
   if (state_->held() == 0) state_->moved_at = Clock::now();
   // What can't be held back, the last words of the dead and our own, is taken beyond the capacity.

@@ -53,7 +53,8 @@ class OutputWriter {
  private:
   struct State;
 
-  void start();
+  bool start();
+  void write_here(std::string_view bytes);
   void watch_for_stuck();
   void tell_room();
 

@@ -54,8 +54,8 @@ class TerminalJob:
         self.seen = b""
         self.at = 0
         self.closed = False
-        command = [*wrapper, DDPLAUNCH, f"--nproc-per-node={workers}", *options, "--no-python", "sh", "-c", script, "sh",
-                   self.folder]
+        command = [*wrapper, DDPLAUNCH, f"--nproc-per-node={workers}", *options, "--no-python", "sh", "-c", script,
+                   "sh", self.folder]
         # The size is there before anybody asks for it.
         self.master, slave = pty.openpty()
         self.resize(24, WIDTH)
@@ -172,7 +172,8 @@ class WorkersTerminal(unittest.TestCase):
 
         def err_to_file(folder):
             os.dup2(os.open(folder + "/file", os.O_WRONLY | os.O_CREAT), 2)
-        script = "test -t 1 && echo out is one >&{0}; test -t 2 && echo err is one >&{0}; echo out; echo err >&2; exit 3"
+        script = ("test -t 1 && echo out is one >&{0}; test -t 2 && echo err is one >&{0}; echo out; "
+                  "echo err >&2; exit 3")
         with TerminalJob(script.format(2), redirect=out_to_file) as job:
             self.assertEqual(job.wait(), 3)
             self.assertEqual(job.rows()[:2], ["err is one", "err"])

@@ -38,7 +38,7 @@ with store_daemon(PROGRAM, "--host", "0.0.0.0", "--insecure") as (port, process)
     line = process.stdout.readline().decode()
     assert line == "ddprendezvous: serving a TCPStore on 0.0.0.0 %d\n" % port, line
     code, out, err = run("--port", str(port))
-    assert code == 1 and "address already in use" in err and err.count("\n") == 1, (code, err)
+    assert code == 1 and "in use by pid %d " % process.pid in err and err.count("\n") == 1, (code, err)
 
 interrupted = subprocess.Popen([PROGRAM, "--port", "0"], stdout=subprocess.PIPE)
 interrupted.stdout.readline()

@@ -61,7 +61,8 @@ mutant no_pause_before_a_restart $job 's/now < \*forming.paused_until/false/' "$
 mutant one_restart_too_many $outcome 's/budget.used >= budget.allowed/budget.used > budget.allowed/' "$@"
 mutant loss_is_charged $outcome \
   's/return kind == \(FailureKind::\)worker_exited/return kind == \1node_lost || kind == \1worker_exited/' "$@"
-mutant last_cause_decides $outcome 's/a.happened < b.happened/a.happened > b.happened/' "$@"
+mutant last_cause_decides $outcome \
+  's/, a.happened) </, b.happened) </; s/, b.happened);/, a.happened);/' "$@"
 mutant interruption_is_restarted $outcome \
   's/kind != FailureKind::node_lost/kind != FailureKind::node_lost \&\& kind != FailureKind::interrupted/' "$@"
 mutant statuses_are_not_answered $coordinator 's/if (!answered \&\& /if (false \&\& /' "$@"
