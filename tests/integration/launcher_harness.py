@@ -99,6 +99,8 @@ class Job:
                 os.chown(path, uid, uid)
 
         def fill(word):
+            if isinstance(word, bytes):
+                return word
             for name, value in (("{report}", self.report), ("{folder}", self.folder), ("{mark}", self.mark)):
                 word = word.replace(name, value)
             return word
