@@ -128,8 +128,10 @@ std::string Agent::status_line(Instant now) const {
   if (leaving()) {
     return "waiting for the coordinator's last word";
   }
-  if (const auto left = pause_left(now)) {
-    return "restarting in " + left_until(now + *left, now);
+  if (const auto left = pause_left(now); left && group_) {
+    return "restarting in " + left_until(now + *left, now) + " (restart " +
+           std::to_string(restart_count_ + 1) + " of " +
+           std::to_string(group_->placement().max_restarts) + ")";
   }
   if (!waiting_for_.empty()) {
     return waiting_text(now);

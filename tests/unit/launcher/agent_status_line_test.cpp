@@ -119,6 +119,17 @@ TEST_CASE("status line: who is left while workers are stopped, and until when") 
   CHECK(node.line().empty());
 }
 
+TEST_CASE("status line: how long until the next round, and which restart it will be") {
+  Node node(1);
+  node.placement.restart_count = 1;
+  node.placement.max_restarts = 5;
+  node.runs();
+  node.exits(0, 3);
+  node.happens(RemainsGone{kRound});
+  node.happens(OrderReceived{rendezvous::Wait{"after a pause", milliseconds(1400), true}});
+  CHECK(node.line() == "restarting in 2 s (restart 2 of 5)");
+}
+
 TEST_CASE("status line: suspended, and again what it was") {
   Node node(2);
   node.runs();
