@@ -106,9 +106,9 @@ void Agent::on(const SpawnFailed& event, Instant now, AgentEffects& effects) {
   }
 }
 
-void Agent::on(const WorkerExited& event, Instant now, AgentEffects& effects) {
+void Agent::on(const WorkersExited& event, Instant now, AgentEffects& effects) {
   if (in_round(event.round)) {
-    group_->exited(event, now, effects);
+    group_->exited(event.exits, now, effects);
   }
 }
 

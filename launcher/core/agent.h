@@ -88,7 +88,7 @@ class Agent {
   void on(const StoreFailed& event, Instant now, AgentEffects& effects);
   void on(const WorkersSpawned& event, Instant now, AgentEffects& effects);
   void on(const SpawnFailed& event, Instant now, AgentEffects& effects);
-  void on(const WorkerExited& event, Instant now, AgentEffects& effects);
+  void on(const WorkersExited& event, Instant now, AgentEffects& effects);
   void on(const RemainsGone& event, Instant now, AgentEffects& effects);
   void on(const SignalReceived& event, Instant now, AgentEffects& effects);
   void on(const GuardianLost& event, Instant now, AgentEffects& effects);

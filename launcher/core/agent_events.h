@@ -51,8 +51,7 @@ struct SpawnFailed {  // those that had been started are already killed and reap
   std::int32_t exit_code;  // 126, 127, or 1 where this host had no room for another process
   std::string reason;
 };
-struct WorkerExited {
-  RoundId round;
+struct WorkerExit {
   LocalRank local_rank;
   std::int32_t exit_code = -1;  // -1 if killed by `signal`
   std::int32_t signal = 0;
@@ -62,7 +61,12 @@ struct WorkerExited {
   std::chrono::microseconds told_at = {};                   // wall time of this event
   std::string last_output = {};   // last lines of stderr (of all, where both go one way)
   bool oom_killed = false;        // the kernel counts a kill for want of memory since its start
+  std::string oom_counter = {};   // whose kills those are; empty: not looked at
   std::int64_t peak_memory = -1;  // bytes
+};
+struct WorkersExited {
+  RoundId round;
+  std::vector<WorkerExit> exits;  // found in one look: their order means nothing
 };
 struct RemainsGone {
   RoundId round;
@@ -74,8 +78,8 @@ struct SignalReceived {
 struct GuardianLost {};
 
 using AgentEvent = std::variant<OrderReceived, CoordinatorLost, CoordinatorSilent, StoreOpened,
-                                StoreFailed, WorkersSpawned, SpawnFailed, WorkerExited, RemainsGone,
-                                SignalReceived, GuardianLost>;
+                                StoreFailed, WorkersSpawned, SpawnFailed, WorkersExited,
+                                RemainsGone, SignalReceived, GuardianLost>;
 
 // ---- what to do ------------------------------------------------------------------------------
 

@@ -40,8 +40,6 @@ bool Deaths::failed_before_stop(const Death& death, Instant now) const {
 
 bool Deaths::counts(const Death& death, Instant now) const {
   if (!stopping_since_) return true;
-  const bool dead_before_we_signalled = now == *stopping_since_ && first_ && first_->at == now;
-  if (dead_before_we_signalled) return !death.as_asked;
   const bool only_consequences = first_ ? first_->failure.secondary : stops_for_consequence_;
   return only_consequences && !death.failure.secondary &&
          (is_crash(death) || failed_before_stop(death, now));

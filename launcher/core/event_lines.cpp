@@ -196,24 +196,26 @@ void EventLines::note(const SpawnFailed& event, Writer& to) {
                            {"reason", as_text(event.reason)}});
 }
 
-void EventLines::note(const WorkerExited& event, Writer& to) {
-  json::object fields{{"round", event.round.number}};
-  if (placement_) {
-    fields["rank"] = placement_->first_rank.value + event.local_rank.value;
+void EventLines::note(const WorkersExited& event, Writer& to) {
+  for (const WorkerExit& exit : event.exits) {
+    json::object fields{{"round", event.round.number}};
+    if (placement_) {
+      fields["rank"] = placement_->first_rank.value + exit.local_rank.value;
+    }
+    fields["local_rank"] = exit.local_rank.value;
+    fields["pid"] = pid_of(exit.local_rank);
+    add_end(fields, exit.exit_code, exit.signal);
+    if (exit.core_dumped) {
+      fields["core_dumped"] = true;
+    }
+    if (exit.oom_killed) {
+      fields["oom_killed"] = true;
+    }
+    if (exit.peak_memory >= 0) {
+      fields["peak_memory"] = exit.peak_memory;
+    }
+    to.line("worker_exited", std::move(fields));
   }
-  fields["local_rank"] = event.local_rank.value;
-  fields["pid"] = pid_of(event.local_rank);
-  add_end(fields, event.exit_code, event.signal);
-  if (event.core_dumped) {
-    fields["core_dumped"] = true;
-  }
-  if (event.oom_killed) {
-    fields["oom_killed"] = true;
-  }
-  if (event.peak_memory >= 0) {
-    fields["peak_memory"] = event.peak_memory;
-  }
-  to.line("worker_exited", std::move(fields));
 }
 
 void EventLines::note(const SignalReceived& event, Writer& to) {

@@ -37,7 +37,7 @@ class EventLines {
   void note(const StoreFailed& event, Writer& to);
   void note(const WorkersSpawned& event, Writer& to);
   void note(const SpawnFailed& event, Writer& to);
-  void note(const WorkerExited& event, Writer& to);
+  void note(const WorkersExited& event, Writer& to);
   void note(const SignalReceived& event, Writer& to);
   void note(const GuardianLost& event, Writer& to);
 

@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <optional>
 #include <vector>
+
+#include "launcher/core/text_lines.h"
 
 namespace ddp::launcher {
 namespace {
-
-constexpr std::size_t kMostLooked = 16 * 1024;
-
-// A line that has both.
-struct Sign {
-  std::string_view what;
-  std::string_view with = {};
-};
 
 constexpr std::array kSigns = {
     // Our SDK: the type, when nobody catches it, and the texts that a program may print.
@@ -58,19 +51,9 @@ constexpr std::array kSigns = {
 constexpr std::array<std::string_view, 8> kCarriers = {
     "gloo", "NCCL", "ProcessGroup", "TCPStore", "torch.distributed", "Dist", "c10d", "ddp::"};
 
-constexpr std::string_view kTraceback = "Traceback (most recent call last):";
-constexpr std::array<std::string_view, 2> kLinks = {
-    "During handling of the above exception, another exception occurred:",
-    "The above exception was the direct cause of the following exception:"};
-
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 bool is_sign(std::string_view line) {
-  return std::any_of(kSigns.begin(), kSigns.end(), [line](const Sign& sign) {
-    return has(line, sign.what) && (sign.with.empty() || has(line, sign.with));
-  });
+  return std::any_of(kSigns.begin(), kSigns.end(),
+                     [line](const Sign& sign) { return has(line, sign); });
 }
 
 bool names_carrier(std::string_view line) {
@@ -78,65 +61,18 @@ bool names_carrier(std::string_view line) {
                      [line](std::string_view carrier) { return has(line, carrier); });
 }
 
-// PyTorch marks the lines of a traceback with "[rank3]: ".
-std::string_view without_mark(std::string_view line) {
-  constexpr std::string_view kMark = "[rank";
-  if (line.substr(0, kMark.size()) != kMark) return line;
-  const std::size_t end = line.find_first_not_of("0123456789", kMark.size());
-  if (end == kMark.size() || line.substr(std::min(end, line.size()), 2) != "]:") return line;
-  line.remove_prefix(end + 2);
-  if (!line.empty() && line.front() == ' ') line.remove_prefix(1);
-  return line;
-}
-
-std::vector<std::string_view> lines_at_end(std::string_view text) {
-  if (text.size() > kMostLooked) text.remove_prefix(text.size() - kMostLooked);
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(without_mark(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 bool any_sign(const std::vector<std::string_view>& lines) {
   return std::any_of(lines.begin(), lines.end(), is_sign);
-}
-
-bool is_link(std::string_view line) {
-  return std::any_of(kLinks.begin(), kLinks.end(),
-                     [line](std::string_view link) { return has(line, link); });
-}
-
-// Python prints the exceptions that led to each other oldest first. This is the oldest of the last
-// such chain: what began it. A process that falls apart often loses its peers on the way.
-std::optional<std::string_view> first_exception(const std::vector<std::string_view>& lines) {
-  std::optional<std::string_view> first;
-  bool in_traceback = false;
-  bool linked = false;
-  for (const std::string_view line : lines) {
-    if (has(line, kTraceback)) {
-      if (!linked) first.reset();
-      in_traceback = true;
-      linked = false;
-    } else if (is_link(line)) {
-      linked = true;
-    } else if (in_traceback && !line.empty() && line.front() != ' ') {
-      if (!first) first = line;
-      in_traceback = false;
-    }
-  }
-  return first;
 }
 
 }  // namespace
 
 bool tells_of_lost_peer(std::string_view error_message, std::string_view last_output) {
   const std::vector<std::string_view> output = lines_at_end(last_output);
-  if (const auto exception = first_exception(output)) {
-    if (is_sign(*exception)) return true;
-    if (!names_carrier(*exception)) return false;
+  const std::size_t exception = first_exception(output);
+  if (exception < output.size()) {
+    if (is_sign(output[exception])) return true;
+    if (!names_carrier(output[exception])) return false;
   }
   return any_sign(lines_at_end(error_message)) || any_sign(output);
 }

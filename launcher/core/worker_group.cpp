@@ -33,7 +33,6 @@ void WorkerGroup::stop(std::int32_t signal, Instant now, AgentEffects& effects, 
     return;
   }
   stop_signal_ = signal;
-  stop_since_ = now;
   culprit_until_.reset();
   deaths_.stop_begins(now, consequence);
   advance(now, effects);
@@ -121,98 +120,103 @@ void WorkerGroup::spawn_failed(const SpawnFailed& event, Instant now, AgentEffec
   death.failure.rank = placement_.first_rank.value + event.local_rank.value;
   death.failure.exit_code = event.exit_code;
   death.failure.message = event.reason;
-  add(std::move(death), now, effects);
+  deaths_.add(std::move(death), now);
+  failed_ = failed_ || !stop_signal_;
+  act_on_deaths(now, effects);
   advance(now, effects);
 }
 
-void WorkerGroup::exited(const WorkerExited& event, Instant now, AgentEffects& effects) {
-  const auto index = static_cast<std::size_t>(event.local_rank.value);
-  if ((stage_ != Stage::spawning && stage_ != Stage::running) || event.local_rank.value < 0 ||
-      index >= workers_.size() || !workers_[index].alive) {
+void WorkerGroup::exited(const std::vector<WorkerExit>& exits, Instant now, AgentEffects& effects) {
+  if (stage_ != Stage::spawning && stage_ != Stage::running) {
+    return;
+  }
+  for (const WorkerExit& exit : exits) {
+    note_exit(exit, now);
+  }
+  act_on_deaths(now, effects);
+  advance(now, effects);
+}
+
+void WorkerGroup::note_exit(const WorkerExit& exit, Instant now) {
+  const auto index = static_cast<std::size_t>(exit.local_rank.value);
+  if (exit.local_rank.value < 0 || index >= workers_.size() || !workers_[index].alive) {
     return;
   }
   workers_[index].alive = false;
   last_end_ = now;
-  ladder_.exited(event.local_rank);
-  const bool as_asked = is_as_asked(event, now);
+  ladder_.exited(exit.local_rank);
+  const bool as_asked = is_as_asked(exit);
   stopped_count_ += as_asked ? 1 : 0;
-  if (event.signal != 0 || event.exit_code != 0) {
-    if (!as_asked) {
-      note_failed(event);
-    }
-    Death death;
-    death.failure = failure_of(event, now);
-    death.failed_at = event.failed_at;
-    death.told_at = event.told_at;
-    death.as_asked = as_asked;
-    add(std::move(death), now, effects);
+  if (exit.signal == 0 && exit.exit_code == 0) {
+    return;
   }
-  if (culprit_until_ && !others_may_follow()) {
-    stop(SIGTERM, now, effects);
+  if (!as_asked) {
+    note_failed(exit);
   }
-  advance(now, effects);
+  Failure failure = failure_of(exit, now);
+  if (!stop_signal_ && is_loss(failure)) {
+    new_losses_.push_back(failure);
+  } else if (!stop_signal_) {
+    failed_ = true;
+  }
+  deaths_.add(Death{std::move(failure), exit.failed_at, exit.told_at, as_asked}, now);
 }
 
-bool WorkerGroup::is_as_asked(const WorkerExited& event, Instant now) const {
-  // What is heard in the same instant as the death that made us begin had happened before.
-  const auto& first = deaths_.first_cause();
-  if (!climbing_ || (first && first->at == now && stop_since_ == now)) {
-    return false;
+bool WorkerGroup::is_as_asked(const WorkerExit& exit) const {
+  if (exit.signal == 0) {
+    return climbing_ && exit.exit_code == 0;
   }
-  if (event.signal == 0) {
-    return event.exit_code == 0;
-  }
-  return std::find(sent_.begin(), sent_.end(), event.signal) != sent_.end();
+  return std::find(sent_.begin(), sent_.end(), exit.signal) != sent_.end();
 }
 
-void WorkerGroup::note_failed(const WorkerExited& event) {
+void WorkerGroup::note_failed(const WorkerExit& exit) {
   const auto known =
-      std::find_if(failed_ends_.begin(), failed_ends_.end(), [&event](const EndCount& end) {
-        return end.exit_code == event.exit_code && end.signal == event.signal;
+      std::find_if(failed_ends_.begin(), failed_ends_.end(), [&exit](const EndCount& end) {
+        return end.exit_code == exit.exit_code && end.signal == exit.signal;
       });
   if (known == failed_ends_.end()) {
-    failed_ends_.push_back({event.exit_code, event.signal, 1});
+    failed_ends_.push_back({exit.exit_code, exit.signal, 1});
   } else {
     ++known->count;
   }
 }
 
-Failure WorkerGroup::failure_of(const WorkerExited& event, Instant now) const {
-  const auto index = static_cast<std::size_t>(event.local_rank.value);
+Failure WorkerGroup::failure_of(const WorkerExit& exit, Instant now) const {
+  const auto index = static_cast<std::size_t>(exit.local_rank.value);
   Failure failure;
-  failure.kind = event.signal != 0 ? FailureKind::worker_signaled : FailureKind::worker_exited;
+  failure.kind = exit.signal != 0 ? FailureKind::worker_signaled : FailureKind::worker_exited;
   failure.host = site_.host;
-  failure.local_rank = event.local_rank.value;
-  failure.rank = placement_.first_rank.value + event.local_rank.value;
+  failure.local_rank = exit.local_rank.value;
+  failure.rank = placement_.first_rank.value + exit.local_rank.value;
   failure.pid = workers_[index].pid;
-  failure.exit_code = event.signal != 0 ? -1 : event.exit_code;
-  failure.signal = event.signal;
-  failure.core_dumped = event.core_dumped;
-  failure.message = event.message;
+  failure.exit_code = exit.signal != 0 ? -1 : exit.exit_code;
+  failure.signal = exit.signal;
+  failure.core_dumped = exit.core_dumped;
+  failure.message = exit.message;
   // Whoever sends SIGKILL doesn't ask what the worker had lost.
-  failure.secondary =
-      event.signal != SIGKILL && tells_of_lost_peer(event.message, event.last_output);
+  failure.secondary = exit.signal != SIGKILL && tells_of_lost_peer(exit.message, exit.last_output);
   failure.ran_for = started_ ? now - *started_ : Duration{};
-  failure.oom_killed = event.oom_killed;
-  failure.peak_memory = event.peak_memory;
-  failure.last_output = event.last_output;
+  failure.oom_killed = exit.oom_killed;
+  failure.oom_counter = exit.oom_counter;
+  failure.peak_memory = exit.peak_memory;
+  failure.last_output = exit.last_output;
   return failure;
 }
 
 // The survivors are told at once. A consequence is no reason to stop as long as its cause may show:
 // stopping would hide it.
-void WorkerGroup::add(Death death, Instant now, AgentEffects& effects) {
-  const Failure failure = death.failure;
-  const bool lost = is_loss(failure);
-  deaths_.add(std::move(death), now);
+void WorkerGroup::act_on_deaths(Instant now, AgentEffects& effects) {
+  const std::vector<Failure> losses = std::exchange(new_losses_, {});
   if (stop_signal_ || !deaths_.first_cause()) {
     return;
   }
-  if (lost && !failed_) {
-    return lose(failure, effects);
+  if (!failed_) {
+    for (const Failure& loss : losses) {
+      lose(loss, effects);
+    }
+    return;
   }
-  failed_ = true;
-  const Failure first = deaths_.first_cause()->failure;
+  const Failure& first = deaths_.first_cause()->failure;
   publish(first, effects);
   const bool cause_known = !first.secondary || (loss_elsewhere_ && !loss_elsewhere_->secondary);
   if (cause_known || !others_may_follow()) {

@@ -62,7 +62,7 @@ class WorkerGroup {
   // ---- what happened ----
   void spawned(const std::vector<std::int64_t>& pids, Instant now, AgentEffects& effects);
   void spawn_failed(const SpawnFailed& event, Instant now, AgentEffects& effects);
-  void exited(const WorkerExited& event, Instant now, AgentEffects& effects);
+  void exited(const std::vector<WorkerExit>& exits, Instant now, AgentEffects& effects);
   void remains_gone();
   void on_time(Instant now, AgentEffects& effects);
   [[nodiscard]] std::optional<Instant> next_deadline() const;
@@ -92,16 +92,17 @@ class WorkerGroup {
     bool alive = true;
   };
 
-  [[nodiscard]] bool is_as_asked(const WorkerExited& event, Instant now) const;
-  [[nodiscard]] Failure failure_of(const WorkerExited& event, Instant now) const;
-  void add(Death death, Instant now, AgentEffects& effects);
+  void note_exit(const WorkerExit& exit, Instant now);
+  [[nodiscard]] bool is_as_asked(const WorkerExit& exit) const;
+  [[nodiscard]] Failure failure_of(const WorkerExit& exit, Instant now) const;
+  void act_on_deaths(Instant now, AgentEffects& effects);
   [[nodiscard]] bool is_loss(const Failure& failure) const;
   void lose(const Failure& failure, AgentEffects& effects);
   static void say_lost(const Failure& failure, AgentEffects& effects);
   // Some worker that may be the cause of another's death is not known to have ended.
   [[nodiscard]] bool others_may_follow() const;
   void note_sent(std::int32_t signal);
-  void note_failed(const WorkerExited& event);
+  void note_failed(const WorkerExit& exit);
   void advance(Instant now, AgentEffects& effects);
   void climb(const std::vector<StopEffect>& steps, Instant now, AgentEffects& effects);
   void write_off(AgentEffects& effects);
@@ -121,12 +122,12 @@ class WorkerGroup {
   bool published_ = false;
   std::optional<Failure> loss_elsewhere_;
   std::int32_t lost_count_ = 0;
+  std::vector<Failure> new_losses_;  // not acted on yet
   bool failed_ = false;  // some worker, and it was no loss
   std::optional<Instant> write_off_at_;
   Deaths deaths_;
   std::optional<Instant> culprit_until_;  // until then the cause of a consequence is waited for
   std::optional<Instant> started_;
-  Instant stop_since_{};
   std::optional<Instant> last_end_;
   std::int32_t stopped_count_ = 0;
   std::vector<EndCount> failed_ends_;

@@ -129,11 +129,10 @@ bool ErrorFiles::clean(bool keep) {
   return !gone;
 }
 
-std::string read_error_message(const std::string& path) {
+ErrorFile read_error_file(const std::string& path) {
   if (path.empty()) return {};
   const std::string text = read_all(path);
-  if (text.empty()) return {};
-  return error_file_message(text);
+  return text.empty() ? ErrorFile{} : parse_error_file(text);
 }
 
 }  // namespace ddp::launcher

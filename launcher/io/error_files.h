@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/core/error_file.h"
 #include "launcher/io/unique_fd.h"
 #include "rendezvous/core/membership.h"
 
@@ -45,7 +46,7 @@ class ErrorFiles {
   std::vector<std::string> old_;  // those of the rounds before, not tidied up yet
 };
 
-// The message in an error.json, empty if there is none. PyTorch's file, so anything may be in it.
-[[nodiscard]] std::string read_error_message(const std::string& path);
+// PyTorch's file, so anything may be in it, or none be there.
+[[nodiscard]] ErrorFile read_error_file(const std::string& path);
 
 }  // namespace ddp::launcher

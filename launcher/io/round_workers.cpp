@@ -1,7 +1,10 @@
 #include "launcher/io/round_workers.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -52,25 +55,60 @@ void RoundWorkers::watch(std::vector<SpawnedProcess> processes) {
         context_, std::move(processes[i]),
         [this, i](const ExitStatus& status) { on_exit(i, status); }));
   }
-  if (!failed_) return;
+  if (!failed_) {
+    oom_.emplace();  // While the workers begin: nobody waits for it.
+    return;
+  }
   for (const auto& worker : workers_) worker->kill_all();
   tell_failure_when_all_are_gone();
 }
 
 void RoundWorkers::on_exit(std::size_t index, const ExitStatus& status) {
+  WorkersExited event{placement_.round, {describe(index, status)}};
+  // From here on workers die of our stop. Those that are dead already did not.
+  if (status.exit_code != 0 && !failed_ && !told_to_end_) add_others_that_ended(event.exits);
   callbacks_.on_reaped();
-  std::string last_output = output_->ended(index);
   if (failed_) {
     tell_failure_when_all_are_gone();
-    return;
+  } else {
+    callbacks_.on_event(event);
   }
-  WorkerExited event{placement_.round, LocalRank{static_cast<std::int32_t>(index)},
-                     status.exit_code, status.signal, status.core_dumped};
-  if (status.exit_code != 0) {
-    event.message = read_error_message(error_paths_[index]);
-    event.last_output = std::move(last_output);
+}
+
+WorkerExit RoundWorkers::describe(std::size_t index, const ExitStatus& status) {
+  WorkerExit exit{LocalRank{static_cast<std::int32_t>(index)}, status.exit_code, status.signal,
+                  status.core_dumped};
+  exit.peak_memory = status.peak_memory;
+  std::string last_output = output_->ended(index);
+  if (status.exit_code == 0 || failed_) return exit;
+  ErrorFile file = read_error_file(error_paths_[index]);
+  exit.message = std::move(file.message);
+  exit.failed_at = file.failed_at;
+  exit.told_at = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  exit.last_output = std::move(last_output);
+  look_for_oom_kill(exit);
+  return exit;
+}
+
+void RoundWorkers::add_others_that_ended(std::vector<WorkerExit>& exits) {
+  std::vector<pollfd> looks;
+  looks.reserve(workers_.size());
+  for (const auto& worker : workers_) looks.push_back({worker->pidfd(), POLLIN, 0});
+  if (::poll(looks.data(), looks.size(), 0) <= 0) return;
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    if ((looks[i].revents & POLLIN) == 0) continue;
+    if (const auto status = workers_[i]->take_end()) exits.push_back(describe(i, *status));
   }
-  callbacks_.on_event(event);
+}
+
+// Also a shell that is a worker says in its code that its program was killed.
+void RoundWorkers::look_for_oom_kill(WorkerExit& exit) const {
+  const bool killed =
+      exit.signal == SIGKILL || exit.exit_code == rendezvous::exit_code::kSignalBase + SIGKILL;
+  if (!killed || kill_sent_ || !oom_) return;
+  exit.oom_killed = oom_->has_killed();
+  exit.oom_counter = oom_->counter();
 }
 
 void RoundWorkers::pass_on_window_size() {
@@ -96,10 +134,13 @@ void RoundWorkers::tell(AgentEvent event) {
 }
 
 void RoundWorkers::signal(LocalRank local_rank, int signal) {
+  told_to_end_ = true;
   workers_.at(static_cast<std::size_t>(local_rank.value))->signal(signal);
 }
 
 void RoundWorkers::kill(LocalRank local_rank) {
+  told_to_end_ = true;
+  kill_sent_ = true;
   workers_.at(static_cast<std::size_t>(local_rank.value))->kill_all();
 }
 

@@ -13,6 +13,7 @@
 
 #include "launcher/core/agent_events.h"
 #include "launcher/io/error_files.h"
+#include "launcher/io/oom_probe.h"
 #include "launcher/io/shared_page.h"
 #include "launcher/io/spawner.h"
 #include "launcher/io/worker_output.h"
@@ -23,7 +24,7 @@ namespace ddp::launcher {
 class RoundWorkers {
  public:
   struct Callbacks {
-    // WorkersSpawned or SpawnFailed once, WorkerExited for each; always from the loop.
+    // WorkersSpawned or SpawnFailed once, WorkersExited until all have; always from the loop.
     std::function<void(const AgentEvent& event)> on_event;
     // A worker has been reaped: strangers may hide behind it.
     std::function<void()> on_reaped;
@@ -54,6 +55,9 @@ class RoundWorkers {
  private:
   void watch(std::vector<SpawnedProcess> processes);
   void on_exit(std::size_t index, const ExitStatus& status);
+  [[nodiscard]] WorkerExit describe(std::size_t index, const ExitStatus& status);
+  void add_others_that_ended(std::vector<WorkerExit>& exits);
+  void look_for_oom_kill(WorkerExit& exit) const;
   void tell(AgentEvent event);
   void tell_failure_when_all_are_gone();
 
@@ -65,6 +69,9 @@ class RoundWorkers {
   std::vector<std::string> error_paths_;                 // by local rank
   std::vector<std::unique_ptr<WorkerProcess>> workers_;  // by local rank
   std::optional<SpawnFailed> failed_;                    // not told yet, or told
+  std::optional<OomProbe> oom_;
+  bool told_to_end_ = false;  // some worker, by us
+  bool kill_sent_ = false;
 };
 
 }  // namespace ddp::launcher

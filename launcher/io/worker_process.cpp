@@ -1,6 +1,9 @@
 #include "launcher/io/worker_process.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <utility>
@@ -8,9 +11,17 @@
 namespace ddp::launcher {
 namespace {
 
-ExitStatus to_status(const siginfo_t& info) {
-  if (info.si_code == CLD_EXITED) return {info.si_status, 0, false};
-  return {-1, info.si_status, info.si_code == CLD_DUMPED};
+ExitStatus to_status(const siginfo_t& info, const rusage& usage) {
+  constexpr std::int64_t kUnit = 1024;
+  ExitStatus status;
+  if (info.si_code == CLD_EXITED) {
+    status.exit_code = info.si_status;
+  } else {
+    status.signal = info.si_status;
+    status.core_dumped = info.si_code == CLD_DUMPED;
+  }
+  if (usage.ru_maxrss > 0) status.peak_memory = usage.ru_maxrss * kUnit;
+  return status;
 }
 
 }  // namespace
@@ -41,22 +52,30 @@ void WorkerProcess::reap() {
 void WorkerProcess::wait() {
   pidfd_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                     [this](const boost::system::error_code& error) {
-                      if (!error) look_and_reap();
+                      if (error || !alive_) return;
+                      if (const auto status = take_end()) {
+                        on_exit_(*status);
+                      } else {
+                        wait();
+                      }
                     });
 }
 
-void WorkerProcess::look_and_reap() {
+std::optional<ExitStatus> WorkerProcess::take_end() {
+  if (!alive_) return std::nullopt;
   siginfo_t info{};
-  const auto fd = static_cast<id_t>(pidfd_.native_handle());
-  if (::waitid(P_PIDFD, fd, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
-    wait();
-    return;
+  rusage usage{};
+  // The C library's function doesn't tell what was used.
+  if (::syscall(SYS_waitid, P_PIDFD, pidfd_.native_handle(), &info, WEXITED | WNOHANG | WNOWAIT,
+                &usage) != 0 ||
+      info.si_pid == 0) {
+    return std::nullopt;
   }
   // The dead leader still holds the number: nobody else can be hit.
   ::kill(-pid_, SIGKILL);
   reap();
   pidfd_.close();
-  on_exit_(to_status(info));
+  return to_status(info, usage);
 }
 
 void WorkerProcess::signal(int signal) {

@@ -7,6 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "launcher/io/boost_process.h"
 #include "launcher/io/spawner.h"
@@ -17,6 +18,7 @@ struct ExitStatus {
   std::int32_t exit_code = -1;  // -1: killed by `signal`
   std::int32_t signal = 0;
   bool core_dumped = false;
+  std::int64_t peak_memory = -1;  // bytes
 };
 
 // The process is Boost.Process' to own and to reap, but not to wait for: its waits reap first and
@@ -36,13 +38,16 @@ class WorkerProcess {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool alive() const { return alive_; }
+  // Readable once the process has ended; -1 when it has been reaped.
+  [[nodiscard]] int pidfd() { return alive_ ? pidfd_.native_handle() : -1; }
+  // Reaps it if it has ended: then `on_exit` is not called any more.
+  [[nodiscard]] std::optional<ExitStatus> take_end();
   void signal(int signal);      // to its own process only
   void signal_all(int signal);  // to its whole process group
   void kill_all();              // SIGKILL likewise
 
  private:
   void wait();
-  void look_and_reap();
   void reap();
 
   using Process = boost::process::v2::basic_process<boost::asio::io_context::executor_type>;

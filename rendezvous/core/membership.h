@@ -89,6 +89,7 @@ struct Failure {
   bool secondary = false;                // by its own words it died because it lost a peer
   Duration ran_for{};                    // from its start to its end; 0: not known
   bool oom_killed = false;               // the kernel counts a kill for want of memory
+  std::string oom_counter;               // where it counts: "cgroup /x"; empty: not looked at
   std::int64_t peak_memory = -1;         // bytes, the most that was resident
   std::string last_output;               // its last lines of stderr, as they were
   std::vector<std::int32_t> tied_ranks;  // whose deaths can't be told to be later than this one

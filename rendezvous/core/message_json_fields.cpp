@@ -147,6 +147,7 @@ json::value write(const Failure& failure) {
                       {"secondary", failure.secondary},
                       {"ran_for_ms", write(failure.ran_for)},
                       {"oom_killed", failure.oom_killed},
+                      {"oom_counter", as_text(failure.oom_counter)},
                       {"peak_memory", failure.peak_memory},
                       {"last_output", as_text(failure.last_output)},
                       {"tied_ranks", json::value_from(failure.tied_ranks)}};
@@ -308,6 +309,7 @@ void ObjectReader::read(const json::value& value, std::string_view name, Failure
     in.optional("secondary", out.secondary);
     in.optional("ran_for_ms", out.ran_for);
     in.optional("oom_killed", out.oom_killed);
+    in.optional("oom_counter", out.oom_counter);
     in.optional("peak_memory", out.peak_memory);
     in.optional("last_output", out.last_output);
     in.optional("tied_ranks", out.tied_ranks);

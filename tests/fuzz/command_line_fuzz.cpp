@@ -73,7 +73,7 @@ void check(const LaunchConfig& config, const std::vector<std::string>& tokens,
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ddp::launcher;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  (void)error_file_message(bytes);
+  (void)parse_error_file(bytes);
   std::vector<std::string> tokens = split(bytes);
   const Environment environment = take_environment(tokens);
   const CommandLine line = parse_command_line(tokens, environment, host());

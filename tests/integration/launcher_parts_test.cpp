@@ -15,6 +15,7 @@
 
 #include "launcher/io/error_files.h"
 #include "launcher/io/host_probe.h"
+#include "launcher/io/oom_probe.h"
 #include "launcher/io/shared_page.h"
 
 namespace {
@@ -110,7 +111,7 @@ TEST_CASE("error files: both of PyTorch's forms are read, anything else is no me
   const std::string path = "error_files_test.json";
   const auto read = [&](const std::string& text) {
     std::ofstream(path) << text;
-    return read_error_message(path);
+    return read_error_file(path).message;
   };
   CHECK(read(R"({"message": {"message": "ValueError: no", "extraInfo": {"timestamp": "1"}}})") ==
         "ValueError: no");
@@ -121,8 +122,8 @@ TEST_CASE("error files: both of PyTorch's forms are read, anything else is no me
   CHECK(read("{\"message\": ").empty());
   CHECK(read("").empty());
   std::filesystem::remove(path);
-  CHECK(read_error_message(path).empty());
-  CHECK(read_error_message("").empty());
+  CHECK(read_error_file(path).message.empty());
+  CHECK(read_error_file("").message.empty());
 }
 
 TEST_CASE("error files: folders are made, private, and nothing stays") {
@@ -248,4 +249,38 @@ TEST_CASE("gpus: CUDA_VISIBLE_DEVICES counts up to the first entry that isn't th
   CHECK(count_visible("0,1", 0) == 0);
   CHECK(allowed_cpus() >= 1);
   CHECK_FALSE(missing_kernel_support());
+}
+
+TEST_CASE("kills for want of memory are counted for our own cgroup, else for the host") {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::absolute("oom_probe_test");
+  const auto write = [&root](const std::string& path, const std::string& text) {
+    fs::create_directories((root / path).parent_path());
+    std::ofstream(root / path) << text;
+  };
+  fs::remove_all(root);
+  CHECK(OomProbe(root).counter().empty());
+  CHECK_FALSE(OomProbe(root).has_killed());
+
+  write("proc/vmstat", "oom_kill 3\n");
+  CHECK(OomProbe(root).counter() == "this host");
+  // In a container: the host's path, and of its cgroups only ours.
+  write("proc/self/cgroup", "4:memory:/docker/42\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\noom_kill 7\n");
+  CHECK(OomProbe(root).counter() == "cgroup /");
+  const std::string file = "sys/fs/cgroup/memory/docker/42/memory.oom_control";
+  write(file, "oom_kill 7\n");
+  const OomProbe first(root);
+  CHECK(first.counter() == "cgroup /docker/42");
+  CHECK_FALSE(first.has_killed());
+  write(file, "oom_kill 8\n");
+  CHECK(first.has_killed());
+
+  write("proc/self/cgroup", "0::/user/1\n");
+  write("sys/fs/cgroup/user/1/memory.events", "oom 1\noom_kill 1\n");
+  const OomProbe second(root);
+  CHECK(second.counter() == "cgroup /user/1");
+  write("sys/fs/cgroup/user/1/memory.events", "oom 2\noom_kill 2\n");
+  CHECK(second.has_killed());
+  fs::remove_all(root);
 }

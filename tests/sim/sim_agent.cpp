@@ -340,12 +340,12 @@ void SimAgent::end_worker(std::int32_t local_rank, std::uint64_t serial, const E
       place_.id, Death{worker.round, worker.rank, ending.exit_code, ending.signal, worker.asked,
                        ending.tells_of_loss, around_.world.now()});
   later(Duration{}, [this, local_rank, worker, ending] {
-    launcher::WorkerExited exited{worker.round, LocalRank{local_rank}, ending.exit_code,
-                                  ending.signal, ending.signal == SIGSEGV};
-    if (ending.tells_of_loss) exited.last_output = "RuntimeError: Connection reset by peer\n";
+    launcher::WorkerExit exit{LocalRank{local_rank}, ending.exit_code, ending.signal,
+                              ending.signal == SIGSEGV};
+    if (ending.tells_of_loss) exit.last_output = "RuntimeError: Connection reset by peer\n";
     if (stopping_ != worker.round)
       around_.checkers.death_heard(place_.id, worker.round, worker.rank);
-    tell_agent(exited);
+    tell_agent(launcher::WorkersExited{worker.round, {exit}});
   });
 }
 

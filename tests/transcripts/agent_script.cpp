@@ -20,6 +20,7 @@ struct Command {
   std::string round;
   std::map<std::string, std::string> values;
   std::string text;
+  std::vector<Command> parts;  // of a line with " / " in it
 
   [[nodiscard]] std::int32_t number(const std::string& key, std::int32_t fallback) const {
     const auto found = values.find(key);
@@ -29,6 +30,14 @@ struct Command {
 };
 
 Command parse_command(const std::string& line) {
+  if (const auto slash = line.find(" / "); slash != std::string::npos) {
+    Command command = parse_command(line.substr(0, slash));
+    command.parts = {command};
+    const Command rest = parse_command(command.name + " " + line.substr(slash + 3));
+    command.parts.insert(command.parts.end(), rest.parts.begin(), rest.parts.end());
+    if (rest.parts.empty()) command.parts.push_back(rest);
+    return command;
+  }
   std::istringstream words(line);
   Command command;
   words >> command.name;
@@ -224,19 +233,12 @@ class Player {
                          c.number("code", 127), c.text};
     }
     if (c.name == "exited") {
-      WorkerExited exited{parse_round(c.round), LocalRank{c.number("local", 0)}};
-      exited.exit_code = c.has("signal") ? -1 : c.number("code", 0);
-      exited.signal = c.number("signal", 0);
-      exited.core_dumped = c.number("core", 0) != 0;
-      exited.message = c.text;
-      if (c.has("lost_peer")) {
-        exited.last_output =
-            "RuntimeError: [./gloo/transport/tcp/pair.cc:589] Connection closed by peer "
-            "[127.0.0.1]:4242\n";
-      }
-      if (c.has("failed_at_s")) {
-        exited.failed_at = std::chrono::seconds(c.number("failed_at_s", 0));
-        exited.told_at = std::chrono::seconds(c.number("told_at_s", 0));
+      return WorkersExited{parse_round(c.round), {exit(c)}};
+    }
+    if (c.name == "exited_together") {  // local=0 code=3 / local=1 signal=9 / …
+      WorkersExited exited{parse_round(c.round), {}};
+      for (const Command& one : c.parts) {
+        exited.exits.push_back(exit(one));
       }
       return exited;
     }
@@ -256,6 +258,24 @@ class Player {
       return CoordinatorLost{c.number("code", 122), c.text};
     }
     return OrderReceived{order(c)};
+  }
+
+  static WorkerExit exit(const Command& c) {
+    WorkerExit exit{LocalRank{c.number("local", 0)}};
+    exit.exit_code = c.has("signal") ? -1 : c.number("code", 0);
+    exit.signal = c.number("signal", 0);
+    exit.core_dumped = c.number("core", 0) != 0;
+    exit.message = c.text;
+    if (c.has("lost_peer")) {
+      exit.last_output =
+          "RuntimeError: [./gloo/transport/tcp/pair.cc:589] Connection closed by peer "
+          "[127.0.0.1]:4242\n";
+    }
+    if (c.has("failed_at_s")) {
+      exit.failed_at = std::chrono::seconds(c.number("failed_at_s", 0));
+      exit.told_at = std::chrono::seconds(c.number("told_at_s", 0));
+    }
+    return exit;
   }
 
   static Order order(const Command& c) {

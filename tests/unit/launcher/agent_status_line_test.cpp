@@ -46,7 +46,7 @@ struct Node {
     return placement.world_size / placement.group_world_size;
   }
   void exits(std::int32_t local_rank, std::int32_t code = 0) {
-    happens(WorkerExited{kRound, {local_rank}, code});
+    happens(WorkersExited{kRound, {{{local_rank}, code}}});
   }
   [[nodiscard]] std::string line() const { return agent.status_line(now); }
 

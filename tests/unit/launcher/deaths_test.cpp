@@ -108,10 +108,10 @@ TEST_CASE("deaths: error files tell their times, in whole seconds if they must")
 TEST_CASE("deaths: seen in one look and not told apart is a tie") {
   Deaths deaths;
   deaths.add(exited(2), at(1));
-  deaths.stop_begins(at(1), false);
   deaths.add(killed(0, SIGSEGV), at(1));
   deaths.add(lost_peer(3), at(1));
-  deaths.add(exited(1), at(2));
+  deaths.stop_begins(at(1), false);
+  deaths.add(exited(1), at(1));
   CHECK(first_of(deaths) == 2);
   CHECK(deaths.first_cause()->failure.tied_ranks == Ties{0});
 }

@@ -78,9 +78,9 @@ TEST_CASE("event lines: a worker fails and all start again") {
   CHECK(of(lines, WorkersSpawned{kRound, {100, 101}}) ==
         "\"workers_started\",\"round\":2,\"first_rank\":4,\"world_size\":6,\"restart_count\":0,"
         "\"pids\":[100,101]}\n");
-  WorkerExited exited{kRound, LocalRank{1}, -1, SIGSEGV, true};
-  exited.peak_memory = 4096;
-  CHECK(of(lines, exited) ==
+  WorkerExit exit{LocalRank{1}, -1, SIGSEGV, true};
+  exit.peak_memory = 4096;
+  CHECK(of(lines, WorkersExited{kRound, {exit}}) ==
         "\"worker_exited\",\"round\":2,\"rank\":5,\"local_rank\":1,\"pid\":101,\"signal\":11,"
         "\"signal_name\":\"SIGSEGV\",\"core_dumped\":true,\"peak_memory\":4096}\n");
   CHECK(

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
-#include "launcher/core/error_file.h"
 #include "launcher/core/failure_text.h"
 #include "launcher/core/signal_names.h"
 
@@ -136,22 +135,4 @@ TEST_CASE("verdict: signals by name, odd ones by number") {
   CHECK(signal_name(SIGKILL) == "SIGKILL");
   CHECK(signal_name(SIGABRT) == "SIGABRT");
   CHECK(signal_name(42) == "signal 42");
-}
-
-TEST_CASE("error file: both of PyTorch's forms are read") {
-  CHECK(error_file_message(R"({"message": {"message": "ValueError: x", "extraInfo":
-                               {"py_callstack": "…", "timestamp": "1700000000"}}})") ==
-        "ValueError: x");
-  CHECK(error_file_message(R"({"message": "plain", "timestamp": 17})") == "plain");
-}
-
-TEST_CASE("error file: whatever else is there is no message") {
-  for (const char* text :
-       {"", "{", "[]", "null", "3", "{}", R"({"message": 3})", R"({"message": {}})",
-        R"({"message": {"message": ["x"]}})", "\xff\xfe", R"({"message": "x"} trailing)"}) {
-    INFO(text);
-    CHECK(error_file_message(text).empty());
-  }
-  CHECK(error_file_message("{\"message\": \"\xff!\"}") == "\xff!");
-  CHECK(error_file_message(std::string(100'000, '[')).empty());
 }
