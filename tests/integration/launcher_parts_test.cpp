@@ -218,14 +218,14 @@ TEST_CASE("error files: not where strangers could exchange our folder for theirs
 TEST_CASE("error files: a file that is not the worker's, or none at all, says nothing") {
   const std::string path = "error_files_foreign_test.json";
   std::ofstream(path) << R"({"message": "mine"})";
-  CHECK(read_error_message(path) == "mine");
+  CHECK(read_error_file(path).message == "mine");
   REQUIRE(::symlink(path.c_str(), "error_files_link_test.json") == 0);
-  CHECK(read_error_message("error_files_link_test.json").empty());
+  CHECK(read_error_file("error_files_link_test.json").message.empty());
   REQUIRE(::mkfifo("error_files_fifo_test.json", 0600) == 0);
-  CHECK(read_error_message("error_files_fifo_test.json").empty());  // and does not wait for it
+  CHECK(read_error_file("error_files_fifo_test.json").message.empty());  // and does not wait for it
   if (::geteuid() == 0) {
     REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);
-    CHECK(read_error_message(path).empty());
+    CHECK(read_error_file(path).message.empty());
   }
   for (const std::string& made : {path, std::string("error_files_link_test.json"),
                                   std::string("error_files_fifo_test.json")}) {
