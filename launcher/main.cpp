@@ -18,6 +18,7 @@
 #include "launcher/io/event_file.h"
 #include "launcher/io/guardian.h"
 #include "launcher/io/host_probe.h"
+#include "launcher/io/report_file.h"
 
 namespace {
 
@@ -90,6 +91,11 @@ int launch(int argc, char** argv, Guarded guarded) {
     return refuse(exit_code::kLauncherFailed, *missing);
   }
   const auto& config = std::get<LaunchConfig>(command);
+  if (!config.report_file.empty()) {
+    if (const auto objection = objection_to_report(config.report_file)) {
+      return refuse(exit_code::kUsage, "--report: " + *objection);
+    }
+  }
   std::optional<UniqueFd> events;
   if (!config.events_file.empty()) {
     auto opened = EventFile::open(config.events_file);

@@ -333,6 +333,9 @@ void Agent::exit(AgentEffects& effects) {
     effects.emplace_back(Say{Say::Level::error, ending_->reason});
   }
   ExitAgent exit{verdict_ ? verdict_->exit_code : ending_->exit_code, verdict_};
+  if (!verdict_) {
+    exit.reason = ending_->reason;
+  }
   if (group_) {
     exit.workers_stopped = group_->stopped_count();
     exit.others_failed = others_failed();

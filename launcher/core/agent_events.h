@@ -123,7 +123,8 @@ struct EndCount {
 };
 struct ExitAgent {
   std::int32_t exit_code;
-  std::optional<Verdict> verdict;    // absent: the coordinator gave none, a Say has told why
+  std::optional<Verdict> verdict;    // absent: the coordinator gave none
+  std::string reason = {};           // then: why we leave; a Say has told it
   std::int32_t workers_stopped = 0;  // on this node in the last round: ended as we asked them to
   std::vector<EndCount> others_failed = {};  // there too: beside the first cause, not as we asked
 };

@@ -1,7 +1,5 @@
 #include "launcher/core/failure_text.h"
 
-#include <algorithm>
-
 #include "launcher/core/signal_names.h"
 
 namespace ddp::launcher {
@@ -62,8 +60,16 @@ std::string describe_failure(const Failure& failure) {
 }
 
 std::string printable(std::string line) {
-  const auto is_control = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
-  std::replace_if(line.begin(), line.end(), is_control, '?');
+  const auto byte = [&line](std::size_t i) {
+    return i < line.size() ? static_cast<unsigned char>(line[i]) : 0U;
+  };
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool control = (byte(i) < 0x20 && line[i] != '\t') || byte(i) == 0x7f;
+    // The controls from 0x80 on, as UTF-8.
+    const bool second_control = byte(i) == 0xc2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xa0;
+    if (second_control) line.erase(i, 1);
+    if (control || second_control) line[i] = '?';
+  }
   return line;
 }
 

@@ -11,13 +11,17 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "launcher/core/signal_roles.h"
 #include "launcher/core/verdict.h"
+#include "launcher/core/verdict_json.h"
 #include "launcher/io/host_probe.h"
+#include "launcher/io/program_search.h"
+#include "launcher/io/report_file.h"
 #include "rendezvous/io/machine_time.h"
 
 namespace ddp::launcher {
@@ -66,6 +70,22 @@ std::optional<rlimit> raise_limit_of_files() {
     return std::nullopt;
   }
   return original;
+}
+
+// The Python that runs the workers, empty if none does.
+std::string interpreter_of(const LaunchConfig& config) {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  std::string name = config.program;
+  if (config.kind != ProgramKind::executable) {
+    name = variable("PYTHON_EXEC");
+    if (name.empty()) name = "python3";
+  }
+  if (name.substr(name.rfind('/') + 1).compare(0, 6, "python") != 0) return {};
+  const auto found = find_program(name, {{"PATH", variable("PATH")}});
+  return found.empty() ? name : found.front();
 }
 
 // One that knows no way to erase a line says so.
@@ -157,9 +177,7 @@ int AgentRunner::run() {
   status_line_.reset();
   if (workers_) workers_->finish_output();
   const int exit_code = exit_ ? exit_->exit_code : rendezvous::exit_code::kLauncherFailed;
-  if (exit_ && exit_->verdict) {
-    console_.text(verdict_text(*exit_->verdict, {exit_->workers_stopped, config_.max_restarts}));
-  }
+  tell_verdict(exit_code);
   if (exit_code != 0) say_output_trouble();
   if (error_files_.clean(exit_code != 0) && config_.verbose) {
     console_.line("error files of the workers are kept in " + error_files_.folder());
@@ -169,6 +187,23 @@ int AgentRunner::run() {
   const bool said = console_.drain();
   if (!noted || !said || coordination_.is_looking_up()) ::_exit(exit_code);
   return exit_code;
+}
+
+void AgentRunner::tell_verdict(int exit_code) {
+  VerdictContext context;
+  ReportFacts facts{exit_code, {}, {}, config_.run_id, host_name_};
+  context.max_restarts = config_.max_restarts;
+  if (exit_) {
+    context.workers_stopped = exit_->workers_stopped;
+    context.others_failed = exit_->others_failed;
+    facts.verdict = exit_->verdict;
+    facts.reason = exit_->reason;
+  }
+  if (facts.verdict && facts.verdict->failure) context.hints.interpreter = interpreter_of(config_);
+  if (facts.verdict) console_.text(verdict_text(*facts.verdict, context));
+  if (config_.report_file.empty()) return;
+  const auto trouble = write_report(config_.report_file, verdict_json(facts, context));
+  if (trouble) console_.line(*trouble);
 }
 
 // ---- events ----------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ class AgentRunner {
 
   void on_signal(int signal, pid_t sender);
   void say_output_trouble();
+  void tell_verdict(int exit_code);
 
   LaunchConfig config_;
   StreamPlan streams_;

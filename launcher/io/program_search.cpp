@@ -1,12 +1,16 @@
 #include "launcher/io/program_search.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <string_view>
 #include <system_error>
 
+#include "launcher/io/unique_fd.h"
 #include "rendezvous/core/membership.h"
 
 namespace ddp::launcher {
@@ -17,6 +21,25 @@ constexpr std::string_view kDefaultPath = "/bin:/usr/bin";  // as the C library'
 bool is_file(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode);
+}
+
+// Of a file that exists and yet was not found by the kernel.
+std::string explain_missing_helper(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, 256> start{};
+  const ssize_t length = file.valid() ? ::read(file.get(), start.data(), start.size()) : 0;
+  std::string_view line(start.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  if (line.substr(0, 2) != "#!") return " is there, but the loader that it needs is not";
+  line = line.substr(2, std::min(line.find('\n'), line.size()) - 2);
+  const bool carriage_return = !line.empty() && line.back() == '\r';
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  line = line.substr(0, line.find_first_of(" \t\r"));
+  std::string text = " is there, but the interpreter that its first line names (";
+  text += std::string(line) + ") is not";
+  if (carriage_return) {
+    text += ": the line ends in a carriage return, save the file with Unix line ends (dos2unix)";
+  }
+  return text;
 }
 
 }  // namespace
@@ -45,9 +68,7 @@ SpawnRefusal explain_exec_error(const std::string& name, const std::vector<std::
   const bool has_slash = name.find('/') != std::string::npos;
   if (error == ENOENT || error == ENOTDIR) {
     if (!candidates.empty() && is_file(candidates.front())) {
-      return {kNotFound, candidates.front() +
-                             " is there, but the interpreter that its first line names, or "
-                             "the loader that it needs, is not"};
+      return {kNotFound, candidates.front() + explain_missing_helper(candidates.front())};
     }
     if (has_slash) return {kNotFound, "there is no program " + quoted};
     std::string reason = "there is no program " + quoted + " in PATH";

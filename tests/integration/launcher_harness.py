@@ -79,11 +79,11 @@ class Job:
     """One ddplaunch with workers that carry out `actions`; {report} and {folder} in them are replaced.
 
     With `script` the workers are shells that run it, with the folder as $1. `uid`: it runs as that user, whom nobody
-    else need know. `environment`: what differs from ours; None leaves out.
+    else need know. `environment`: what differs from ours; None leaves out. `prepare` is called with the folder first.
     """
 
     def __init__(self, *actions, workers=2, options=(), program=None, script=None, preexec=None, wrapper=(),
-                 stdout=None, stderr=None, uid=None, environment=None):
+                 stdout=None, stderr=None, uid=None, environment=None, prepare=lambda folder: None):
         self.mark = "mark-" + uuid.uuid4().hex
         self.folder = tempfile.mkdtemp(prefix="ddp_test_")
         self.report = os.path.join(self.folder, "report")
@@ -93,6 +93,7 @@ class Job:
         self.lines = []
         self.temp = os.path.join(self.folder, "tmp")
         os.mkdir(self.temp)
+        prepare(self.folder)
         if uid is not None:
             os.chmod(self.folder, 0o711)
             for path in (self.report, self.temp):

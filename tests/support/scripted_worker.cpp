@@ -12,14 +12,16 @@
 //   session=REPORT                "session <RANK> <pid> <sid> <parent death signal>"
 //   environment=FILE              writes it, NUL-separated
 //   error-file=JSON               into the file that TORCHELASTIC_ERROR_FILE names
-//   print=TEXT                    to stdout
+//   print=TEXT, complain=TEXT     to stdout, to stderr
 //   close-stdio, close=DESCRIPTOR
 //   ignore=SIGNAL                 by number, as all signals
 //   exit-on=SIGNAL:CODE           when that signal comes
 //   report-on=SIGNAL:REPORT:WORD  likewise
 //   daemon=REPORT                 leaves a process that is hard to find: "daemon<RANK> <pid>"
 //   hop=REPORT                    leaves a process that changes its pid all the time: "hop <RANK> <pid>"
+//   hold=FIFO, let-go             a connection to who waits with until-closed=FIFO
 //   sleep-at-most=MS              a random time
+//   linger=MS                     takes that long, whatever comes
 //   exit=CODE, raise=SIGNAL
 //   exit-in-restart=COUNT:CODE    if that is the restart count
 //   wait, wait-for=FILE           for ever, or until it is there
@@ -46,6 +48,7 @@
 namespace {
 
 std::string mark;
+int held = -1;
 std::map<int, int> exit_codes;                                    // by signal
 std::map<int, std::pair<std::string, std::string>> signal_words;  // by signal: report, word
 
@@ -163,6 +166,14 @@ void wait_for(const std::string& path) {
   while (::access(path.c_str(), F_OK) != 0) ::usleep(2000);
 }
 
+// As a collective that is broken by its peer.
+void wait_until_closed(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char byte = 0;
+  while (::read(fd, &byte, 1) > 0) {
+  }
+}
+
 using Action = std::function<void(const std::string&)>;
 
 std::map<std::string, Action> actions() {
@@ -209,6 +220,20 @@ std::map<std::string, Action> actions() {
          }
        }},
       {"error-file", [](const std::string& v) { append(variable("TORCHELASTIC_ERROR_FILE"), v); }},
+      {"complain",
+       [](const std::string& v) {
+         const std::string line = v + "\n";
+         if (::write(2, line.data(), line.size()) < 0) die("stderr");
+       }},
+      {"hold",
+       [](const std::string& v) {
+         held = ::open(v.c_str(), O_WRONLY | O_CLOEXEC);
+         if (held < 0) die(v);
+       }},
+      {"let-go", [](const std::string&) { ::close(held); }},
+      {"until-closed", wait_until_closed},
+      {"linger",
+       [](const std::string& v) { ::usleep(1000U * static_cast<unsigned>(std::stoi(v))); }},
       {"print",
        [](const std::string& v) {
          std::puts(v.c_str());
