@@ -22,6 +22,8 @@ bool is_own(std::string_view name) {
 
 bool remove_from(int parent, const char* name, const char* file, int depth) {
   if (depth > kDeepest) return false;
+  // Those of hundreds of ranks are, nearly all: no need to look into them.
+  if (::unlinkat(parent, name, AT_REMOVEDIR) == 0) return true;
   {
     const UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd.valid()) return errno == ENOENT;
