@@ -1,6 +1,7 @@
 # Options, what is found on this machine, and the few functions that every folder uses to declare its targets.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(CheckCXXSourceCompiles)
 
 set(DDP_BUILD_TESTS AUTO CACHE STRING
     "Build the tests: ON, OFF, or AUTO (where Catch2 is found, and only for this project itself)")
@@ -33,6 +34,24 @@ find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
+
+# Loading shared libraries is most of what it costs to start the launcher, so programs have theirs linked in where that
+# is possible. The SDK's library can't: archives need not be position-independent enough for it.
+set(DDP_LINKED_IN -static-libstdc++ -static-libgcc)
+set(CMAKE_REQUIRED_LINK_OPTIONS ${DDP_LINKED_IN})
+check_cxx_source_compiles("#include <iostream>\nint main() { std::cout << 1; }" DDP_CAN_LINK_RUNTIME_IN)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
+find_library(DDP_JSON_ARCHIVE NAMES libboost_json.a HINTS "${Boost_DIR}/../..")
+find_library(DDP_CONTAINER_ARCHIVE NAMES libboost_container.a HINTS "${Boost_DIR}/../..")
+mark_as_advanced(DDP_JSON_ARCHIVE DDP_CONTAINER_ARCHIVE)
+set(DDP_LINK_IN OFF)
+if(DDP_CAN_LINK_RUNTIME_IN AND DDP_JSON_ARCHIVE AND DDP_CONTAINER_ARCHIVE AND NOT DDP_SANITIZE)
+  set(DDP_LINK_IN ON)
+endif()
+add_library(ddp_json INTERFACE)
+set(linked_in "$<BOOL:$<TARGET_PROPERTY:DDP_LINKED_IN>>")
+target_link_libraries(ddp_json INTERFACE "$<$<NOT:${linked_in}>:Boost::json>" "$<${linked_in}:${DDP_JSON_ARCHIVE}>"
+                      "$<${linked_in}:${DDP_CONTAINER_ARCHIVE}>")
 
 # ---- what is used where it is found ----
 find_package(Gloo CONFIG QUIET)
@@ -90,6 +109,10 @@ function(ddp_add_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ddp_flags ${arg_LIBRARIES})
+  if(DDP_LINK_IN)
+    set_target_properties(${name} PROPERTIES DDP_LINKED_IN ON)
+    target_link_options(${name} PRIVATE ${DDP_LINKED_IN})
+  endif()
   install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endfunction()
 
