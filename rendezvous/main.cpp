@@ -45,7 +45,8 @@ void raise_descriptor_limit() {
 // Whoever waits for the file must never read half a number.
 Result<void> write_port_file(const std::string& path, Port port) {
   const std::string unfinished = path + ".tmp";
-  std::FILE* file = std::fopen(unfinished.c_str(), "we");
+  std::remove(unfinished.c_str());  // somebody's link, or left by one that was killed
+  std::FILE* file = std::fopen(unfinished.c_str(), "wxe");
   const bool written = file != nullptr && std::fprintf(file, "%u\n", port.value) > 0;
   const bool closed = file != nullptr && std::fclose(file) == 0;
   if (written && closed && std::rename(unfinished.c_str(), path.c_str()) == 0) return {};

@@ -1,5 +1,5 @@
 // Feeds bytes to the decoder and what it understands to a store: the first byte chooses the dialect
-// and the size of the pieces.
+// (odd: C, else below 128: A, else B) and the size of the pieces.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -70,7 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   (void)ddp::rendezvous::recognise_protocol(bytes);
   if (size < 2) return 0;
-  const auto dialect = data[0] % 2 == 0 ? StoreDialect::a : StoreDialect::c;
-  ddp::rendezvous::feed(dialect, bytes.substr(1), 1 + data[0] / 2U);
+  const auto legacy = data[0] < 128 ? StoreDialect::a : StoreDialect::b;
+  const auto dialect = data[0] % 2 == 0 ? legacy : StoreDialect::c;
+  ddp::rendezvous::feed(dialect, bytes.substr(1), 1 + data[0] % 128U / 2);
   return 0;
 }

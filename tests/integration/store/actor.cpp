@@ -263,6 +263,8 @@ void Actor::settle_wait(Operation ended, Operation cancelled) {
     ++counts_.unanswered;
     return end_of_connection();
   }
+  // Still pending when it is cancelled: so it must be right to be pending then.
+  cancelled.invoked = now();
   if (!in_time) connection_->send(step({.code = StoreCode::cancel_wait}, {}).bytes);
   const auto first = connection_->receive(1);
   if (!first) return finish(std::move(ended), Outcome::closed);
