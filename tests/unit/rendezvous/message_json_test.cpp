@@ -25,6 +25,12 @@ Failure failure() {
   failure.core_dumped = true;
   failure.age = milliseconds(1234);
   failure.message = "quote \" and ü";
+  failure.secondary = true;
+  failure.ran_for = milliseconds(77);
+  failure.oom_killed = true;
+  failure.peak_memory = 6'000'000'000;
+  failure.last_output = "last words";
+  failure.tied_ranks = {4, 9};
   return failure;
 }
 
@@ -38,6 +44,8 @@ NodeDescription node() {
   node.limits = {2, 4};
   node.max_restarts = 3;
   node.node_rank = 1;
+  node.restart_delay = milliseconds(1500);
+  node.notify = true;
   return node;
 }
 
@@ -62,6 +70,8 @@ NodeStatus status() {
   status.round = kRound;
   status.store = Endpoint{"::1", Port{1}};
   status.failure = failure();
+  status.loss = failure();
+  status.lost_workers = 2;
   status.verdict_acknowledged = true;
   return status;
 }
@@ -83,7 +93,9 @@ TEST_CASE("message_json: every message comes back as it was") {
       StatusMessage{9'000'000'000, status()},
       OrderMessage{4, Wait{"1 of 2 nodes", milliseconds(598'000)}},
       OrderMessage{4, Wait{"1 of 2 nodes", {}}},
+      OrderMessage{4, Wait{"a pause", milliseconds(100), true}},
       OrderMessage{5, Run{placement()}},
+      OrderMessage{5, Run{placement(), failure()}},
       OrderMessage{6, Stop{kRound, "rank 3 failed", failure()}},
       OrderMessage{6, Stop{kRound, "", {}}},
       OrderMessage{7, Close{verdict}},
