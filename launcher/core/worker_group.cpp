@@ -146,14 +146,17 @@ void WorkerGroup::note_exit(const WorkerExit& exit, Instant now) {
   last_end_ = now;
   ladder_.exited(exit.local_rank);
   const bool as_asked = is_as_asked(exit);
-  stopped_count_ += as_asked ? 1 : 0;
   if (exit.signal == 0 && exit.exit_code == 0) {
+    stopped_count_ += as_asked ? 1 : 0;
     return;
   }
-  if (!as_asked) {
+  Failure failure = failure_of(exit, now);
+  // Any code may be a program's way to obey.
+  if (as_asked || (climbing_ && exit.signal == 0 && !failure.secondary)) {
+    ++stopped_count_;
+  } else {
     note_failed(exit);
   }
-  Failure failure = failure_of(exit, now);
   if (!stop_signal_ && is_loss(failure)) {
     new_losses_.push_back(failure);
   } else if (!stop_signal_) {
