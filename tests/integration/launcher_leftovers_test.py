@@ -1,10 +1,11 @@
 """ddplaunch: kill -9 of its own processes leaves nothing of the job alive. launcher_chaos.py chooses the moments."""
 import os
 import signal
+import tempfile
 import time
 import unittest
 
-from launcher_harness import Job, alive_with, is_alive, wait_until_gone
+from launcher_harness import Job, alive_with, children_of, is_alive, state_of, wait_until, wait_until_gone
 
 HARD_TO_FIND = ["ignore=15", "ignore=2", "ignore=1", "daemon={report}", "daemon={report}",
                 "report={report}:ready", "wait"]
@@ -75,6 +76,52 @@ class Leftovers(unittest.TestCase):
                 job.expect("ready", 2)
                 job.expect("hop", 2)
                 print(f"gone after {check(job):.3f} s")
+
+
+class Unkillable(unittest.TestCase):
+    """A worker that even SIGKILL does not end; the freezer of cgroup v1 makes such ones."""
+
+    def test_it_is_written_off_and_reaped_when_it_ends_after_all(self):
+        try:
+            freezer = tempfile.mkdtemp(prefix="ddp_test_", dir="/sys/fs/cgroup/freezer")
+        except OSError:
+            self.skipTest("no freezer of cgroup v1 here, or not root")
+        try:
+            self.check_written_off(freezer)
+        finally:
+            self.tell(freezer, "freezer.state", "THAWED")
+            wait_until(lambda: self.remove(freezer), "an empty freezer")
+
+    @staticmethod
+    def tell(freezer, name, text):
+        with open(os.path.join(freezer, name), "w") as file:
+            file.write(text)
+
+    @staticmethod
+    def remove(freezer):
+        try:
+            os.rmdir(freezer)
+        except OSError:
+            return False
+        return True
+
+    def check_written_off(self, freezer):
+        with Job("report={report}:ready", "only-rank=0", "wait-for={folder}/go", "only-rank=0", "exit-in-restart=0:3",
+                 "wait-for={folder}/end", "exit=0",
+                 options=["--max-restarts=1", "--restart-delay=0", "--shutdown-timeout=0"]) as job:
+            pids = {rank: int(pid) for rank, pid in job.expect("ready", 2)}
+            self.tell(freezer, "cgroup.procs", str(pids["1"]))
+            self.tell(freezer, "freezer.state", "FROZEN")
+            wait_until(lambda: state_of(pids["1"]) == "D", "a frozen worker")
+            agent = job.agent()
+            job.touch("go")
+            job.expect("ready", 4)  # the next round runs; it took 10 s of patience
+            self.assertIn("cannot be killed", job.stderr())
+            self.assertEqual(state_of(pids["1"]), "D")
+            self.tell(freezer, "freezer.state", "THAWED")
+            wait_until(lambda: pids["1"] not in children_of(agent), "the worker reaped")
+            job.touch("end")
+            self.assertEqual(job.wait(), 0)
 
 
 if __name__ == "__main__":
