@@ -32,8 +32,7 @@ constexpr std::string_view kSharedMemory =
     "--ipc=host), or use fewer DataLoader workers";
 constexpr std::string_view kOneGpu =
     "two ranks use one GPU: let each choose its own by LOCAL_RANK (torch.cuda.set_device) and "
-    "start "
-    "at most one worker for each GPU (--nproc-per-node=gpu)";
+    "start at most one worker for each GPU (--nproc-per-node=gpu)";
 constexpr std::string_view kNoSuchGpu =
     "there are fewer GPUs than workers: see CUDA_VISIBLE_DEVICES and nvidia-smi, or use "
     "--nproc-per-node=gpu";
@@ -41,9 +40,8 @@ constexpr std::string_view kOneRank =
     "two processes claim one rank: does the program start processes that inherit RANK, or is "
     "something else using this job's MASTER_ADDR and MASTER_PORT?";
 constexpr std::string_view kNccl =
-    "NCCL names the call that failed with NCCL_DEBUG=WARN in the environment, and how it came to "
-    "it "
-    "with NCCL_DEBUG=INFO";
+    "NCCL names the call that failed with NCCL_DEBUG=WARN in the environment, and how it came "
+    "to it with NCCL_DEBUG=INFO";
 constexpr std::string_view kNcclInterface =
     "NCCL found no network interface that it may use: NCCL_SOCKET_IFNAME names it, ip addr lists "
     "them";
@@ -171,9 +169,8 @@ std::string missing_library(const Lines& lines) {
     const std::string name(space == std::string_view::npos ? before : before.substr(space + 1));
     if (name.empty() || name.size() > kLongestName) continue;
     return "the library " + name +
-           " isn't found: install it, or name its folder (LD_LIBRARY_PATH), in the environment "
-           "that "
-           "ddplaunch is started in";
+           " isn't found: install it, or name its folder (LD_LIBRARY_PATH), in the "
+           "environment that ddplaunch is started in";
   }
   return {};
 }

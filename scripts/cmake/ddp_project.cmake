@@ -35,8 +35,8 @@ find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 
-# Loading shared libraries is most of what it costs to start the launcher, so programs have theirs linked in where that
-# is possible. The SDK's library can't: archives need not be position-independent enough for it.
+# Loading shared libraries is most of what it costs to start the launcher, so our own
+# programs have theirs linked in where that is possible.
 set(DDP_LINKED_IN -static-libstdc++ -static-libgcc)
 set(CMAKE_REQUIRED_LINK_OPTIONS ${DDP_LINKED_IN})
 check_cxx_source_compiles("#include <iostream>\nint main() { std::cout << 1; }" DDP_CAN_LINK_RUNTIME_IN)
@@ -104,12 +104,13 @@ function(ddp_add_library name)
   target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
 endfunction()
 
-# ddp_add_program(name SOURCES … [LIBRARIES …])  an installed program.
+# ddp_add_program(name [STARTS_FAST] SOURCES … [LIBRARIES …])  an installed program. STARTS_FAST: the runtime is linked
+# in. Not for programs that use the SDK: objects of the C++ library go to and fro between them and it.
 function(ddp_add_program name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "STARTS_FAST" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ddp_flags ${arg_LIBRARIES})
-  if(DDP_LINK_IN)
+  if(arg_STARTS_FAST AND DDP_LINK_IN)
     set_target_properties(${name} PROPERTIES DDP_LINKED_IN ON)
     target_link_options(${name} PRIVATE ${DDP_LINKED_IN})
   endif()

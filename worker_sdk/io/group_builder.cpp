@@ -119,8 +119,27 @@ Member GroupBuilder::describe_self() {
   return self;
 }
 
+// Two processes with one rank would otherwise wait for a peer that never comes, or mix their bytes.
+void GroupBuilder::claim_rank(const Member& self) {
+  const std::string key = prefix_ + "member/" + std::to_string(self.rank);
+  const std::string record = encode_member(self);
+  const std::string stored = client_->compare_set(key, "", record);
+  if (stored == record) return;
+  const Member holder = decode_member(self.rank, stored);
+  if (holder.system == self.system && holder.pid == self.pid) {  // our own, of a failed attempt
+    client_->set(key, record);
+    return;
+  }
+  throw Mismatch("process " + std::to_string(self.pid) + " on " + self.host + " claims rank " +
+                 std::to_string(self.rank) + ", but process " + std::to_string(holder.pid) +
+                 " on " + holder.host + " claims rank " + std::to_string(self.rank) +
+                 " too; does a worker start processes that inherit RANK, or do two jobs use the "
+                 "store at " +
+                 world_.master_address + ":" + std::to_string(world_.master_port) + "?");
+}
+
 void GroupBuilder::exchange(const Member& self) {
-  client_->set(prefix_ + "member/" + std::to_string(self.rank), encode_member(self));
+  claim_rank(self);
   Keys keys;
   for (int rank = 0; rank < world_.world_size; ++rank) {
     keys.push_back(prefix_ + "member/" + std::to_string(rank));

@@ -29,6 +29,7 @@ class GroupBuilder {
  private:
   void find_control_page();
   [[nodiscard]] Member describe_self();
+  void claim_rank(const Member& self);
   void exchange(const Member& self);
   [[nodiscard]] std::string name_missing(const Keys& keys);
   [[nodiscard]] std::unique_ptr<Backend> make_host_backend(const BackendChoice& choice);

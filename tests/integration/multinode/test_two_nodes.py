@@ -142,13 +142,13 @@ class TwoNodes(unittest.TestCase):
         self.assertEqual(lines, ["%d %d %d 4 2 2 10.213.7.1 29517 True" % (r, r % 2, r // 2) for r in range(4)])
 
     def test_a_failure_on_node_1_ends_both_with_its_code(self):
-        job = self.job(self.script('[ $RANK = 3 ] && while [ ! -e "$OUT/go" ]; do read x < "$OUT/fifo"; done; '
-                                   '[ $RANK = 3 ] && exit 7; exec sleep 600'))
-        os.mkfifo(os.path.join(self.tmp.name, "fifo"))
+        path = os.path.join(self.tmp.name, "go")
+        os.mkfifo(path)
+        go = os.open(path, os.O_RDWR)  # so that nobody waits for the other end, should it never come
+        self.addCleanup(os.close, go)
+        job = self.job(self.script('[ $RANK = 3 ] && read x < "$OUT/go" && exit 7; exec sleep 600'))
         pids = self.pids()
-        open(os.path.join(self.tmp.name, "go"), "w").close()
-        with open(os.path.join(self.tmp.name, "fifo"), "w") as f:
-            f.write("go\n")
+        os.write(go, b"go\n")
         self.assertEqual(job.wait(), [7, 7], job.text(0, "err") + job.text(1, "err"))
         self.assert_all_gone(pids)
         for node in range(2):  # each says the same first cause

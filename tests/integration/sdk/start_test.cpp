@@ -67,6 +67,28 @@ TEST_CASE("start: local ranks are counted where the launcher does not say") {
   CHECK(outcomes[1].text == "1/2");
 }
 
+TEST_CASE("start: a second process with one rank is told so, and who has it") {
+  const StoreServer store;
+  Ranks job(2, store, [](int) {
+    ProcessGroup group = init_process_group();
+    say("in");
+    ::pause();
+    return std::string("woken");
+  });
+  job.await_word(0, "in");
+  const std::string holder = std::to_string(job.pid(0));
+  Ranks second(1, store,
+               [](int) {
+                 const ProcessGroup group = init_process_group();
+                 return std::string("started");
+               },
+               {{"WORLD_SIZE", "2"}});
+  CHECK_THAT(second.wait()[0].text, StartsWith("Mismatch") &&
+                                        Contains("but process " + holder + " on ") &&
+                                        Contains("claims rank 0 too"));
+  for (const int rank : {0, 1}) kill(job.pid(rank), SIGKILL);
+}
+
 TEST_CASE("start: the timeout names the ranks that did not come") {
   const StoreServer store;
   Ranks job(1, store,
