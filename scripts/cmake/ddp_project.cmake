@@ -2,6 +2,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(CheckCXXSourceCompiles)
+include(CheckPIESupported)
 
 set(DDP_BUILD_TESTS AUTO CACHE STRING
     "Build the tests: ON, OFF, or AUTO (where Catch2 is found, and only for this project itself)")
@@ -77,6 +78,13 @@ if(DDP_WARNINGS_AS_ERRORS)
   target_compile_options(ddp_flags INTERFACE -Werror)
 endif()
 target_include_directories(ddp_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+# What a parser of strangers' bytes should have: an overrun ends the process at once, and addresses can't be guessed.
+check_pie_supported(LANGUAGES CXX)
+if(NOT DDP_SANITIZE)
+  target_compile_options(ddp_flags INTERFACE -fstack-protector-strong
+                         "$<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+  target_link_options(ddp_flags INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+endif()
 if(DDP_SANITIZE)
   add_compile_options(-fsanitize=${DDP_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${DDP_SANITIZE})
