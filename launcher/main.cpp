@@ -5,6 +5,7 @@
 #include <boost/system/system_error.hpp>
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <random>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "launcher/core/command_line.h"
+#include "launcher/core/failure_text.h"
 #include "launcher/io/agent_runner.h"
 #include "launcher/io/event_file.h"
 #include "launcher/io/guardian.h"
@@ -71,8 +73,14 @@ std::string cannot_go_on(const std::error_code& code) {
   return text;
 }
 
+bool same_place(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return a == b || std::filesystem::weakly_canonical(a, ignored) ==
+                       std::filesystem::weakly_canonical(b, ignored);
+}
+
 int refuse(int code, const std::string& reason) {
-  std::cerr << "ddplaunch: " + reason + "\n";
+  std::cerr << "ddplaunch: " + printable(reason) + "\n";
   return code;
 }
 
@@ -91,6 +99,9 @@ int launch(int argc, char** argv, Guarded guarded) {
     return refuse(exit_code::kLauncherFailed, *missing);
   }
   const auto& config = std::get<LaunchConfig>(command);
+  if (!config.report_file.empty() && same_place(config.report_file, config.events_file)) {
+    return refuse(exit_code::kUsage, "--report and --events name the same file");
+  }
   if (!config.report_file.empty()) {
     if (const auto objection = objection_to_report(config.report_file)) {
       return refuse(exit_code::kUsage, "--report: " + *objection);

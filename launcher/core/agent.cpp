@@ -308,7 +308,7 @@ void Agent::leave_if_done(Instant now, AgentEffects& effects) {
 
 std::vector<EndCount> Agent::others_failed() const {
   std::vector<EndCount> ends = group_->failed_ends();
-  const DatedFailure* const own = group_->failure();
+  const DatedFailure* const own = group_->failure() != nullptr ? group_->failure() : group_->loss();
   if (!verdict_ || !verdict_->failure || own == nullptr ||
       verdict_->failure->pid != own->failure.pid || verdict_->failure->rank != own->failure.rank) {
     return ends;

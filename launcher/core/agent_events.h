@@ -97,7 +97,8 @@ struct SpawnWorkers {
 struct SignalWorker {
   LocalRank local_rank;
   std::int32_t signal;
-};  // the worker's own process only
+  bool passed_on = false;  // the user's own, which ends nothing
+};                         // the worker's own process only
 struct KillWorker {
   LocalRank local_rank;
 };                        // everything of the worker's

@@ -61,8 +61,8 @@ bool names_carrier(std::string_view line) {
                      [line](std::string_view carrier) { return has(line, carrier); });
 }
 
-bool any_sign(const std::vector<std::string_view>& lines) {
-  return std::any_of(lines.begin(), lines.end(), is_sign);
+bool any_sign(const std::vector<std::string_view>& lines, std::size_t begin = 0) {
+  return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(begin), lines.end(), is_sign);
 }
 
 }  // namespace
@@ -74,7 +74,9 @@ bool tells_of_lost_peer(std::string_view error_message, std::string_view last_ou
     if (is_sign(output[exception])) return true;
     if (!names_carrier(output[exception])) return false;
   }
-  return any_sign(lines_at_end(error_message)) || any_sign(output);
+  // A loss that was reported and survived is no part of this death.
+  const std::size_t begin = exception < output.size() ? 0 : last_words(output);
+  return any_sign(lines_at_end(error_message)) || any_sign(output, begin);
 }
 
 bool is_crash_signal(std::int32_t signal) {

@@ -19,6 +19,7 @@ using Lines = std::vector<std::string_view>;
 struct Known {
   Sign sign;
   std::string_view advice;
+  bool in_last_words = false;  // programs say it and live on: earlier it explains nothing
 };
 
 constexpr std::string_view kGpuMemory =
@@ -82,14 +83,14 @@ constexpr std::array kKnown = {
     Known{{"CUDA_ERROR_OUT_OF_MEMORY"}, kGpuMemory},
     Known{{"cudaErrorMemoryAllocation"}, kGpuMemory},
     Known{{"CUBLAS_STATUS_ALLOC_FAILED"}, kGpuMemory},
-    Known{{"Address already in use"}, kAddressInUse},
-    Known{{"address already in use"}, kAddressInUse},
-    Known{{"EADDRINUSE"}, kAddressInUse},
+    Known{{"Address already in use"}, kAddressInUse, true},
+    Known{{"address already in use"}, kAddressInUse, true},
+    Known{{"EADDRINUSE"}, kAddressInUse, true},
     Known{{"unable to open shared memory object"}, kSharedMemory},
     Known{{"insufficient shared memory"}, kSharedMemory},
     Known{{"killed by signal: Bus error"}, kSharedMemory},
-    Known{{"No space left on device", "/dev/shm"}, kSharedMemory},
-    Known{{"No space left on device", "shared memory"}, kSharedMemory},
+    Known{{"No space left on device", "/dev/shm"}, kSharedMemory, true},
+    Known{{"No space left on device", "shared memory"}, kSharedMemory, true},
     Known{{"creating shared memory segment"}, kSharedMemory},
     Known{{"invalid device ordinal"}, kNoSuchGpu},
     Known{{"No CUDA GPUs are available"}, kNoSuchGpu},
@@ -98,10 +99,10 @@ constexpr std::array kKnown = {
     Known{{"driver on your system is too old"}, kDriver},
     Known{{"no kernel image is available"}, kArchitecture},
     Known{{"device-side assert triggered"}, kDeviceAssert},
-    Known{{"Too many open files"}, kFiles},
+    Known{{"Too many open files"}, kFiles, true},
     Known{{"can't start new thread"}, kProcesses},
-    Known{{"pthread_create", "Resource temporarily unavailable"}, kProcesses},
-    Known{{"fork", "Resource temporarily unavailable"}, kProcesses},
+    Known{{"pthread_create", "Resource temporarily unavailable"}, kProcesses, true},
+    Known{{"fork", "Resource temporarily unavailable"}, kProcesses, true},
     Known{{"BlockingIOError: [Errno 11]", "Resource temporarily unavailable"}, kProcesses},
     Known{{"RLIMIT_MEMLOCK"}, kLocked},
     Known{{"ibv_", "Cannot allocate memory"}, kLocked},
@@ -116,18 +117,18 @@ constexpr std::array kKnown = {
     Known{{"ncclSystemError"}, kNccl},
     Known{{"ncclInternalError"}, kNccl},
     Known{{"ncclInvalidUsage"}, kNccl},
-    Known{{"No space left on device"}, kDisk},
+    Known{{"No space left on device"}, kDisk, true},
     Known{{"bad interpreter", "^M"}, kLineEnds},
     Known{{"\r: No such file or directory"}, kLineEnds},
     Known{{"bad interpreter"}, kInterpreter},
     Known{{"version `GLIBC", "not found"}, kNewerSystem},
     Known{{"killed by signal: Killed"}, kHostMemory},
     Known{{"DefaultCPUAllocator", "allocate memory"}, kHostMemory},
-    Known{{"Cannot allocate memory"}, kHostMemory},
+    Known{{"Cannot allocate memory"}, kHostMemory, true},
     Known{{"MemoryError"}, kHostMemory},
     Known{{"std::bad_alloc"}, kHostMemory},
-    Known{{"PermissionError"}, kPermission},
-    Known{{"Permission denied"}, kPermission},
+    Known{{"PermissionError"}, kPermission, true},
+    Known{{"Permission denied"}, kPermission, true},
 };
 
 constexpr std::size_t kLongestName = 100;
@@ -178,14 +179,20 @@ std::string missing_library(const Lines& lines) {
 std::string by_words(const Failure& failure, const HintContext& context) {
   Lines lines = lines_at_end(failure.message);
   const Lines output = lines_at_end(failure.last_output);
+  const std::size_t last = lines.size() + std::min(first_exception(output), last_words(output));
+  const std::size_t message_lines = lines.size();
   lines.insert(lines.end(), output.begin(), output.end());
   std::string hint = missing_module(lines, context);
   if (hint.empty()) hint = missing_library(lines);
   if (!hint.empty()) return hint;
-  const auto known = std::find_if(kKnown.begin(), kKnown.end(), [&lines](const Known& candidate) {
-    return std::any_of(lines.begin(), lines.end(),
-                       [&candidate](std::string_view line) { return has(line, candidate.sign); });
-  });
+  const auto is_meant = [&](const Known& candidate) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const bool looked_at = !candidate.in_last_words || i < message_lines || i >= last;
+      if (looked_at && has(lines[i], candidate.sign)) return true;
+    }
+    return false;
+  };
+  const auto known = std::find_if(kKnown.begin(), kKnown.end(), is_meant);
   return known == kKnown.end() ? std::string() : std::string(known->advice);
 }
 

@@ -214,7 +214,8 @@ class ConfigMaker {
     }
     const std::string& backend = given_.rdzv_backend;
     if (backend != "static" && backend != "c10d") {
-      return Error{"--rdzv-backend " + backend + " is not in this version; static is"};
+      return Error{"--rdzv-backend " + backend +
+                   " is not in this version; static is, and for one node c10d"};
     }
     if (backend == "c10d" && nodes > 1) {
       return Error{

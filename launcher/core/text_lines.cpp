@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 namespace ddp::launcher {
 namespace {
@@ -22,6 +23,34 @@ std::string_view without_mark(std::string_view line) {
   line.remove_prefix(end + 2);
   if (!line.empty() && line.front() == ' ') line.remove_prefix(1);
   return line;
+}
+
+// Said on the way out, after the trouble.
+constexpr std::size_t kPartingLines = 2;
+
+constexpr std::array<std::string_view, 19> kTrouble = {
+    "error",       "fatal",  "exception", "abort",     "fail",       "panic",   "what():",
+    "terminat",    "cannot", "can't",     "killed",    "closed",     "refused", "reset",
+    "broken pipe", "lost",   "denied",    "timed out", "unavailable"};
+
+std::string lower_case(std::string_view line) {
+  std::string lower(line);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
+bool tells_of_trouble(std::string_view line) {
+  const std::string lower = lower_case(line);
+  return std::any_of(kTrouble.begin(), kTrouble.end(),
+                     [&lower](std::string_view word) { return has(lower, word); });
+}
+
+// Of a stack, or a blank.
+bool belongs_to_neighbours(std::string_view line) {
+  return line.empty() || line.front() == ' ' || line.front() == '\t' || line.front() == '\r' ||
+         line.substr(0, 7) == "frame #" || has(line, kTraceback);
 }
 
 bool is_link(std::string_view line) {
@@ -60,6 +89,21 @@ std::size_t first_exception(const std::vector<std::string_view>& lines) {
     }
   }
   return first;
+}
+
+std::size_t last_words(const std::vector<std::string_view>& lines) {
+  std::size_t begin = lines.size();
+  std::size_t others = 0;
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    if (tells_of_trouble(lines[i])) {
+      begin = i;
+    } else if (belongs_to_neighbours(lines[i])) {
+      continue;
+    } else if (begin < lines.size() || ++others > kPartingLines) {
+      break;
+    }
+  }
+  return begin;
 }
 
 }  // namespace ddp::launcher

@@ -30,4 +30,9 @@ struct Sign {
 // of the oldest of the last such chain: what began it. lines.size() if there is none.
 [[nodiscard]] std::size_t first_exception(const std::vector<std::string_view>& lines);
 
+// Where a program's last words begin: the lines at the end that tell of trouble, with what belongs
+// to them (stacks, a few lines said on the way out). What was said and survived before other lines
+// came is no part of them. lines.size() if there are none.
+[[nodiscard]] std::size_t last_words(const std::vector<std::string_view>& lines);
+
 }  // namespace ddp::launcher

@@ -56,9 +56,10 @@ std::string quote(const std::string& title, const std::vector<std::string>& line
 std::string memory(const Failure& failure) {
   std::string text;
   if (failure.oom_killed) {
-    text = failure.signal == SIGKILL ? "the kernel killed it for want of memory ("
-                                     : "the kernel killed something for want of memory (";
-    text += failure.oom_counter + ")";
+    // The counter says that something was killed since the round began, not what.
+    const bool ours = failure.signal == SIGKILL && failure.oom_counter.rfind("cgroup", 0) == 0;
+    text = "the kernel killed for want of memory in this round (" + failure.oom_counter + "): " +
+           (ours ? "most likely this worker" : "perhaps this worker, perhaps something else");
   } else if (failure.signal == SIGKILL && !failure.oom_counter.empty()) {
     text = "SIGKILL was sent by another process: the kernel counts no kill for want of memory (" +
            failure.oom_counter + ")";
@@ -104,8 +105,9 @@ std::string told_by_worker(const Failure& failure) {
   return text;
 }
 
-std::string of_end(const EndCount& end) {
-  return std::to_string(end.count) + (end.count == 1 ? " other" : " others") +
+std::string of_end(const EndCount& end, bool beside_a_worker) {
+  const std::string who = beside_a_worker ? " other" : " worker";
+  return std::to_string(end.count) + who + (end.count == 1 ? "" : "s") +
          (end.signal != 0 ? (end.count == 1 ? " was" : " were") + std::string(" killed by ") +
                                 signal_name(end.signal)
                           : " exited with code " + std::to_string(end.exit_code));
@@ -113,12 +115,14 @@ std::string of_end(const EndCount& end) {
 
 std::string aftermath(const Verdict& verdict, const VerdictContext& context) {
   std::vector<std::string> parts;
+  const bool beside_a_worker =
+      verdict.failure && rendezvous::is_worker_death(verdict.failure->kind);
   for (const EndCount& end : context.others_failed) {
     if (parts.size() == kMostKinds) {
       parts.emplace_back("more in other ways");
       break;
     }
-    parts.push_back(of_end(end));
+    parts.push_back(of_end(end, beside_a_worker));
   }
   if (context.workers_stopped > 0) {
     parts.push_back(std::to_string(context.workers_stopped) +

@@ -23,13 +23,13 @@ bool is_blank(std::string_view line) {
 
 // Never within a character.
 std::string cut(std::string_view line) {
-  if (line.size() <= kLongestLine) return printable(std::string(line));
+  if (line.size() <= kLongestLine) return printable(line);
   std::size_t end = kLongestLine;
   const auto continues = [&line](std::size_t i) {
     return (static_cast<unsigned char>(line[i]) & 0xc0U) == 0x80U;
   };
   while (end > kLongestLine - 4 && continues(end)) --end;
-  return printable(std::string(line.substr(0, end))) + kLeftOut;
+  return printable(line.substr(0, end)) + kLeftOut;
 }
 
 Lines without_blanks(Lines lines) {

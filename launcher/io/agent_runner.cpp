@@ -313,7 +313,12 @@ void AgentRunner::say_output_trouble() {
 }
 
 void AgentRunner::carry_out(const SignalWorker& effect) {
-  if (workers_) workers_->signal(effect.local_rank, effect.signal);
+  if (!workers_) return;
+  if (effect.passed_on) {
+    workers_->pass_on(effect.local_rank, effect.signal);
+  } else {
+    workers_->signal(effect.local_rank, effect.signal);
+  }
 }
 
 void AgentRunner::carry_out(const KillWorker& effect) {

@@ -29,6 +29,13 @@ constexpr std::size_t kFilesPerWorker = 8;
 constexpr const char* kAllAddresses = "::";
 constexpr const char* kAllOldAddresses = "0.0.0.0";  // where IPv6 is switched off
 
+// Where the workers of one node find the store: "all addresses" would let in the others.
+boost::asio::ip::address address_for_this_host(const boost::asio::ip::address& address) {
+  if (!address.is_unspecified()) return address;
+  if (address.is_v6()) return boost::asio::ip::address_v6::loopback();
+  return boost::asio::ip::address_v4::loopback();
+}
+
 Endpoint endpoint_of(const LaunchConfig& config) {
   return {config.master_addr, config.master_port.value_or(kDefaultPort)};
 }
@@ -122,12 +129,20 @@ Result<Endpoint> Coordination::open_store() {
   if (store_ && config_.master_port) {
     store_->renew();
   } else {
+    const auto address = rendezvous::resolve_address(config_.master_addr);
+    if (!address) return address.error();
     WorkerStoreOptions options = store_options();
-    options.address = config_.master_addr;
+    options.address = address_for_this_host(address.value()).to_string();
     options.port = config_.master_port.value_or(Port{0});
     auto store = WorkerStore::open(context_, options);
     if (!store) return store.error();
+    const bool first = store_ == nullptr;
     store_ = std::move(store).value();
+    if (first && !address_for_this_host(address.value()).is_loopback()) {
+      callbacks_.on_warning("the worker store listens at " + text_of(store_->endpoint()) +
+                            ", as --master-addr says, where other hosts may reach it: without a "
+                            "token, whoever does can change every key");
+    }
   }
   return Endpoint{config_.master_addr, store_->endpoint().port};
 }

@@ -68,7 +68,7 @@ SpawnRefusal explain_exec_error(const std::string& name, const std::vector<std::
   const bool has_slash = name.find('/') != std::string::npos;
   if (error == ENOENT || error == ENOTDIR) {
     if (!candidates.empty() && is_file(candidates.front())) {
-      return {kNotFound, candidates.front() + explain_missing_helper(candidates.front())};
+      return {kNotExecutable, candidates.front() + explain_missing_helper(candidates.front())};
     }
     if (has_slash) return {kNotFound, "there is no program " + quoted};
     std::string reason = "there is no program " + quoted + " in PATH";

@@ -59,6 +59,8 @@ std::optional<std::string> objection_to_report(const std::string& path) {
   const std::string name = name_while_written(path);
   if (!make_file(name).valid()) return "no file can be written in " + folder + ": " + reason(errno);
   ::unlink(name.c_str());
+  // Whoever finds one later shall not take it for this job's, should we be killed before the end.
+  ::unlink(path.c_str());
   return std::nullopt;
 }
 

@@ -138,6 +138,10 @@ void RoundWorkers::signal(LocalRank local_rank, int signal) {
   workers_.at(static_cast<std::size_t>(local_rank.value))->signal(signal);
 }
 
+void RoundWorkers::pass_on(LocalRank local_rank, int signal) {
+  workers_.at(static_cast<std::size_t>(local_rank.value))->signal(signal);
+}
+
 void RoundWorkers::kill(LocalRank local_rank) {
   told_to_end_ = true;
   kill_sent_ = true;

@@ -40,6 +40,7 @@ class RoundWorkers {
              Console& console, const StreamPlan& streams);
 
   void signal(LocalRank local_rank, int signal);
+  void pass_on(LocalRank local_rank, int signal);  // as far as we know it ends nobody
   void kill(LocalRank local_rank);
   void signal_all(int signal);  // everything of every worker's
   // Tells all workers through the control page.

@@ -114,13 +114,13 @@ class World {
     const std::size_t before = store_.bytes();
     StoreOutput out;
     const SessionFate fate = store_.handle({*client.id, client.decoder->dialect()}, request, out);
-    if (request.code == StoreCode::queue_push) queues_.emplace(request.key);
     check_woken(out);
     DDP_ASSERT(std::count(out.woken.begin(), out.woken.end(), *client.id) == 0);
     // Notices are the agent's, and asked nobody for room.
     if (!noticed_) DDP_ASSERT(store_.bytes() <= limits_.total);
     DDP_ASSERT(store_.bytes() <= limits_.total || store_.bytes() <= before);
-    if (fate == SessionFate::close) return false;
+    if (fate == SessionFate::close) return false;  // also who pushes to a notice's key
+    if (request.code == StoreCode::queue_push) queues_.emplace(request.key);
     const bool waits = out.reply.empty() &&
                        (request.code == StoreCode::wait || request.code == StoreCode::barrier);
     if (waits) waiting_.insert(client.id->value);

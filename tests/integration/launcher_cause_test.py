@@ -63,7 +63,7 @@ class FirstCause(unittest.TestCase):
             with CauseJob(program=[sys.executable, "-c", hog, "{mark}"], wrapper=cgroup.wrapper()) as job:
                 self.check(job, 137, rank=1, signal=9, oom_killed=True)
                 self.assertEqual(cgroup.kills(), 1)  # the fault did happen
-                self.assertIn(f"the kernel killed it for want of memory (cgroup {cgroup.name})", job.stderr())
+                self.assertIn(f"the kernel killed for want of memory in this round (cgroup {cgroup.name}): most likely this worker", job.stderr())
                 self.assertGreater(job.cause["peak_memory"], 16 << 20)
 
     def test_one_that_ends_early_with_0_is_no_failure(self):
@@ -188,7 +188,7 @@ class Hints(unittest.TestCase):
                     text.write(first_line)
                 os.chmod(script, 0o755)
                 with self.subTest(first_line), Job(program=[script], workers=1) as job:
-                    self.assertEqual(job.wait(), 127)
+                    self.assertEqual(job.wait(), 126)
                     self.assertIn(said, job.stderr())
                     self.assertEqual(job.stderr().count("\n"), 2)
 
@@ -211,6 +211,24 @@ class Report(unittest.TestCase):
                 self.assertEqual(job.wait(), 3)
             with open(path) as new:
                 self.assertEqual(json.load(new)["exit_code"], 3)
+
+    def test_an_older_one_is_gone_even_if_ddplaunch_is_killed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "verdict.json")
+            with open(path, "w") as old:
+                old.write("old")
+            with Job("report={report}:ready", "wait", options=[f"--report={path}"]) as job:
+                job.expect("ready", 2)
+                os.kill(job.agent(), signal.SIGKILL)
+                self.assertEqual(job.wait(), 137)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_the_file_of_the_events_is_none_for_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for events in ("one", "./one", "x/../one"):
+                with self.subTest(events), Job(options=[f"--report={folder}/one", f"--events={folder}/{events}"]) as job:
+                    self.assertEqual(job.wait(), 2)
+                    self.assertIn("the same file", job.stderr())
 
     def test_a_place_where_it_cant_be_written_is_told_before_anything_runs(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -242,6 +260,8 @@ class Report(unittest.TestCase):
             self.assertEqual(job.wait(), 0)
             report = reported(job)
             self.assertEqual([report["succeeded"], report["first_cause"]["rank"]], [True, 1])
+            self.assertEqual(report["others_failed"], [])
+            self.assertNotIn("1 other", job.stderr())
 
     def test_an_interruption_is_in_it(self):
         with CauseJob("report={report}:ready", "wait") as job:

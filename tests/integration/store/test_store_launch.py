@@ -57,7 +57,9 @@ def free_port():
 
 class WhereItListens(unittest.TestCase):
     def test_on_one_node_nothing_listens_but_the_store_on_loopback(self):
-        for options in ([], ["--standalone"], ["--master-port=%d" % free_port()]):
+        for options in ([], ["--standalone"], ["--master-port=%d" % free_port()],
+                        ["--master-addr=0.0.0.0", "--master-port=%d" % free_port()],
+                        ["--master-addr=localhost"]):
             with self.subTest(options=options), \
                     Job("report={report}:ready", "wait-for={folder}/go", options=options) as job:
                 job.expect("ready", 2)

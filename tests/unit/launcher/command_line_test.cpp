@@ -236,7 +236,7 @@ TEST_CASE("command line: c10d works for one node; other backends are named as ab
         "--rdzv-backend c10d with several nodes is not in this version; use the default (static) "
         "with --master-addr, --master-port and --node-rank");
   CHECK(error({"--rdzv-backend=etcd", "x"}) ==
-        "--rdzv-backend etcd is not in this version; static is");
+        "--rdzv-backend etcd is not in this version; static is, and for one node c10d");
 }
 
 TEST_CASE("command line: an empty run id becomes a random one") {

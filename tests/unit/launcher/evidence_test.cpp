@@ -88,6 +88,26 @@ TEST_CASE(
                                    traceback("torch.distributed.DistBackendError: NCCL error")));
 }
 
+TEST_CASE("evidence: a loss that was reported and survived is no part of a later death") {
+  const std::string survived = "gloo: Connection reset by peer, reconnecting\n";
+  CHECK_FALSE(tells_of_lost_peer("", survived + "epoch 1\nepoch 2\nepoch 3\n"));
+  CHECK_FALSE(tells_of_lost_peer("", survived + "epoch 1\nfatal: the disk is read-only\n"));
+  CHECK_FALSE(tells_of_lost_peer("", survived + "epoch 1\nKeyError: 'loss'\n"));
+}
+
+TEST_CASE("evidence: what is said on the way out hides no loss") {
+  const std::string lost =
+      "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:1\n";
+  CHECK(tells_of_lost_peer("", lost + "ERROR: training failed\ngood bye\n"));
+  CHECK(tells_of_lost_peer(
+      "",
+      "epoch 3\nterminate called after throwing an instance of 'c10::DistBackendError'\n"
+      "  what():  NCCL error: ncclRemoteError: a call failed\n"
+      "Exception raised from checkForNCCLErrors at ProcessGroupNCCL.cpp:1895\n"
+      "frame #0: c10::Error::Error(c10::SourceLocation) + 0x57 (0x7f in libc10.so)\n"
+      "frame #1: c10d::ProcessGroupNCCL::WorkNCCL::checkAndThrowException() + 0x19e\n\n"));
+}
+
 TEST_CASE("evidence: PyTorch marks the lines of a traceback with their rank") {
   std::string text =
       "[rank3]: Traceback (most recent call last):\n"

@@ -179,3 +179,19 @@ TEST_CASE("hints: none where nobody died, and none from what only resembles a ca
     CHECK(hint_for(exited(1, words), {}).empty());
   }
 }
+
+TEST_CASE("hints: what was complained of and survived explains nothing") {
+  const std::string survived = "matplotlib: /home/x/.config: Permission denied, using /tmp\n";
+  CHECK(hint_for(exited(1, survived + "epoch 1\nValueError: shapes\n"), {}).empty());
+  CHECK(hint_for(exited(1, survived + "epoch 1\nepoch 2\nepoch 3\n"), {}).empty());
+  CHECK_FALSE(hint_for(exited(1, survived), {}).empty());
+}
+
+TEST_CASE("hints: an exception counts, whatever other programs say after it") {
+  CHECK_FALSE(hint_for(exited(1,
+                              "Traceback (most recent call last):\n  File \"a.py\", line 3\n"
+                              "ModuleNotFoundError: No module named 'x'\n"
+                              "logger: run 1\nlogger: done\nlogger: see there\nlogger: bye\n"),
+                       {})
+                  .empty());
+}

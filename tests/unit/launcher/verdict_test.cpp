@@ -84,12 +84,15 @@ TEST_CASE("verdict: who sent SIGKILL, as far as the kernel tells") {
              Catch::Contains("\n  SIGKILL was sent by another process: the kernel counts no "
                              "kill for want of memory (cgroup /jobs/1); at its peak"));
   failure.oom_killed = true;
-  CHECK_THAT(text(), Catch::Contains("\n  the kernel killed it for want of memory (cgroup "
-                                     "/jobs/1); at its peak it used 2.1 GiB\n"));
+  CHECK_THAT(text(),
+             Catch::Contains("\n  the kernel killed for want of memory in this round (cgroup "
+                             "/jobs/1): most likely this worker; at its peak it used 2.1 GiB\n"));
   failure.kind = FailureKind::worker_exited;
   failure.signal = 0;
   failure.exit_code = 137;
-  CHECK_THAT(text(), Catch::Contains("\n  the kernel killed something for want of memory"));
+  CHECK_THAT(text(),
+             Catch::Contains(
+                 "in this round (cgroup /jobs/1): perhaps this worker, perhaps something else"));
 }
 
 TEST_CASE("verdict: whatever happened it can be read without scrolling") {
@@ -215,4 +218,15 @@ TEST_CASE("verdict: signals by name, odd ones by number") {
   CHECK(signal_name(SIGKILL) == "SIGKILL");
   CHECK(signal_name(SIGABRT) == "SIGABRT");
   CHECK(signal_name(42) == "signal 42");
+}
+
+TEST_CASE("verdict: what a worker says can't move the cursor of whoever reads it") {
+  using ddp::launcher::printable;
+  CHECK(printable("loss 0.5\tµ – 損失") == "loss 0.5\tµ – 損失");
+  CHECK(printable("\x1b[31m\a") == "?[31m?");
+  CHECK(printable("\x9b"
+                  "31m, \xc2\x9b"
+                  "31m") == "?31m, ?31m");                  // the 8-bit form, and as UTF-8
+  CHECK(printable("a\u202eb\u2066c\u2028d") == "a?b?c?d");  // from right to left, lines
+  CHECK(printable("\xc0\xaf \xe2\x82 \xed\xa0\x80 \xff") == "?? ?? ??? ?");  // no UTF-8
 }
