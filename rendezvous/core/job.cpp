@@ -24,7 +24,7 @@ Job::Job(std::string run_id, JobTerms terms, JobTimes times, std::uint64_t seed,
       terms_(terms),
       times_(times),
       random_(seed),
-      phase_(Forming{now, {}, {}}),
+      phase_(Forming{now, {}, {}, false}),
       pause_(terms.restart_delay) {}
 
 JobEffects Job::handle(const JobEvent& event, Instant now) {
@@ -186,7 +186,7 @@ void Job::note_wish_to_leave(const NodeId& id, const Failure& failure, Instant n
     // What it was ordered and has not begun never will be.
     member->stopped = member->stopped || !is_busy(*nodes_.at(id).status);
   } else if (local || (has_run() && std::holds_alternative<Forming>(phase_))) {
-    RoundOutcome outcome = decide_outcome({{failure, now}}, {restarts_used_, terms_.max_restarts});
+    RoundOutcome outcome = decide_outcome({{failure, now}}, {restarts_begun(), terms_.max_restarts});
     close(std::move(std::get<EndJob>(outcome).verdict), now, effects);
   } else {
     effects.emplace_back(RefuseNode{
@@ -284,7 +284,7 @@ bool Job::settle(Forming& forming, Instant now, JobEffects& effects) {
     Verdict verdict;
     verdict.exit_code = has_run() ? exit_code::kNodeLost : exit_code::kRendezvousTimeout;
     verdict.reason = join_timeout_reason();
-    verdict.restarts_used = restarts_used_;
+    verdict.restarts_used = restarts_begun();
     close(std::move(verdict), now, effects);
     return true;
   }
@@ -340,8 +340,13 @@ bool Job::settle(Closing& closing, Instant now, JobEffects&) {
   return true;
 }
 
+std::int32_t Job::restarts_begun() const {
+  const auto* forming = std::get_if<Forming>(&phase_);
+  return restarts_used_ - (forming != nullptr && forming->costs_restart ? 1 : 0);
+}
+
 void Job::form_again(Duration ran, bool workers_failed, Instant now) {
-  Forming forming{now, {}, {}};
+  Forming forming{now, {}, {}, workers_failed};
   if (workers_failed) {
     ++restarts_used_;
     const Duration pause = pause_.after(ran);

@@ -123,6 +123,7 @@ class Job {
     Instant since;
     std::optional<Instant> enough_since;  // at least the minimum are ready
     std::optional<Instant> paused_until;  // nothing is begun before
+    bool costs_restart = false;           // it is counted already, but not begun
   };
   struct Running {
     Round round;
@@ -169,6 +170,7 @@ class Job {
   bool settle(Closing& closing, Instant now, JobEffects& effects);
   bool settle(Closed&, Instant, JobEffects&) { return false; }
   void start_round(Instant now);
+  [[nodiscard]] std::int32_t restarts_begun() const;
   void form_again(Duration ran, bool workers_failed, Instant now);
   void close(Verdict verdict, Instant now, JobEffects& effects);
 

@@ -370,6 +370,7 @@ TEST_CASE("job: an interruption ends a pause and the job") {
   REQUIRE(scene.told<Wait>("a").pausing);
   scene.report("a", NodePhase::stopped, interruption(2));
   CHECK(scene.told<Close>("a").verdict.exit_code == 130);
+  CHECK(scene.told<Close>("a").verdict.restarts_used == 3);  // the fourth was not begun
 }
 
 // ---- interruption ----------------------------------------------------------------------------
