@@ -104,7 +104,9 @@ struct KillWorker {
 };                        // everything of the worker's
 struct PauseWorkers {};   // SIGSTOP to everything of every worker's
 struct ResumeWorkers {};  // SIGCONT likewise
-struct StopGuardian {};   // the user has suspended the job: the shell must see it stop
+// The user has suspended the job: the shell must see it stop. A guardian that can't be stopped
+// answers with SIGCONT, as does one that is continued.
+struct StopGuardian {};
 struct ContinueGuardian {};
 struct SweepRemains {
   RoundId round;

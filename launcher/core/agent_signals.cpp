@@ -111,7 +111,10 @@ void Agent::pass_on(const SignalReceived& event, Instant now, AgentEffects& effe
 }
 
 void Agent::suspend(Instant now, AgentEffects& effects) {
+  // The guardian runs, or nobody could have sent this through it: it was continued, and the kernel
+  // has dropped that SIGCONT for this newer signal.
   if (suspended_) {
+    effects.emplace_back(StopGuardian{});
     return;
   }
   suspended_ = true;

@@ -282,8 +282,9 @@ void EventLines::note(const KillWorker& effect, Writer& to) {
 }
 
 void EventLines::note(const StopGuardian&, Writer& to) {
-  suspended_ = true;
-  to.line("suspended", {});
+  if (!std::exchange(suspended_, true)) {
+    to.line("suspended", {});
+  }
 }
 
 void EventLines::note(const ContinueGuardian&, Writer& to) {

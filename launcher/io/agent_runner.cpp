@@ -335,7 +335,7 @@ void AgentRunner::carry_out(const ResumeWorkers&) {
 
 void AgentRunner::carry_out(const StopGuardian&) {
   if (status_line_) status_line_->hide();  // what comes next is the shell's prompt
-  signal_guardian(SIGSTOP);
+  signal_guardian(kStopGuardian);
 }
 
 void AgentRunner::carry_out(const ContinueGuardian&) {

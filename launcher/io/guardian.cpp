@@ -60,7 +60,9 @@ sigset_t block_signals() {
   sigemptyset(&set);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     const SignalRole role = role_of_signal(signal);
-    const bool wanted = role == SignalRole::resumes || !is_ignored(signal);
+    // Blocked it comes, ignored or not.
+    const bool wanted =
+        role == SignalRole::resumes || signal == kStopGuardian || !is_ignored(signal);
     if (role != SignalRole::not_ours && wanted) sigaddset(&set, signal);
   }
   sigaddset(&set, SIGCHLD);
@@ -69,6 +71,11 @@ sigset_t block_signals() {
   ::signal(SIGPIPE, SIG_IGN);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   return set;
+}
+
+bool is_pending(int signal) {
+  sigset_t pending;
+  return ::sigpending(&pending) == 0 && sigismember(&pending, signal) == 1;
 }
 
 class Guardian {
@@ -80,9 +87,12 @@ class Guardian {
   [[noreturn]] void run() {
     reap_all();
     while (agent_ > 0) {
-      const int signal = ::sigwaitinfo(&signals_, nullptr);
+      siginfo_t info{};
+      const int signal = ::sigwaitinfo(&signals_, &info);
       if (signal == SIGCHLD) {
         reap_all();
+      } else if (signal > 0 && info.si_pid == agent_) {
+        if (signal == kStopGuardian) stop();
       } else if (signal > 0) {
         // Unreaped, so the number is still the agent's.
         ::kill(agent_, signal);
@@ -96,6 +106,20 @@ class Guardian {
   }
 
  private:
+  // Whether that can be is the kernel's to know: where nobody could continue us (the first process
+  // of a container, an orphaned process group) SIGTSTP does nothing.
+  void stop() const {
+    if (is_pending(SIGCONT)) return;  // it would be forgotten
+    sigset_t suspends;
+    sigemptyset(&suspends);
+    sigaddset(&suspends, SIGTSTP);
+    ::kill(::getpid(), SIGTSTP);
+    ::sigprocmask(SIG_UNBLOCK, &suspends, nullptr);
+    ::sigprocmask(SIG_BLOCK, &suspends, nullptr);
+    const bool agent_will_hear = is_pending(SIGCONT) || is_pending(SIGTSTP);
+    if (!agent_will_hear) ::kill(agent_, SIGCONT);
+  }
+
   void reap_all() {
     int status = 0;
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {

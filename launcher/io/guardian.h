@@ -30,6 +30,10 @@ struct Guarded {
 // subreaper, named `ddp-agent`; killed with its guardian.
 [[nodiscard]] Guarded fork_agent();
 
+// Sent by the agent: the guardian stops, as by SIGTSTP, so that its shell sees it. None that stops:
+// such a signal would make the kernel forget a SIGCONT that is on its way.
+constexpr int kStopGuardian = SIGURG;
+
 // From now on the agent watches the pipe and cleans up itself: before it starts anything.
 void outlive_guardian();
 

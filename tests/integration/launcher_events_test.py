@@ -75,7 +75,7 @@ class Events(unittest.TestCase):
 
     def test_signals_and_suspension(self):
         with EventsJob("report-on=10:{report}:got", "ignore=15", "report={report}:ready", "wait",
-                       options=["--shutdown-timeout=0"]) as job:
+                       options=["--shutdown-timeout=0"], preexec=os.setpgrp) as job:
             job.expect("ready", 2)
             job.process.send_signal(signal.SIGUSR1)
             job.expect("got", 2)

@@ -22,10 +22,19 @@ def running(pids):
 
 
 def wait_for_stop(guardian):
-    """Until its parent is told that it was stopped, as a shell is."""
-    pid, status = os.waitpid(guardian, os.WUNTRACED)
-    assert pid == guardian and os.WIFSTOPPED(status), hex(status)
-    assert os.WSTOPSIG(status) == signal.SIGSTOP
+    """Until its parent is told that it was stopped, as a shell is; once for each time."""
+    told = []
+
+    def look():
+        told[:] = os.waitpid(guardian, os.WUNTRACED | os.WNOHANG)
+        return told[0] == guardian
+    wait_until(look, "the launcher is stopped")
+    assert os.WIFSTOPPED(told[1]) and os.WSTOPSIG(told[1]) == signal.SIGTSTP, hex(told[1])
+
+
+def job_of_a_shell(*actions, **settings):
+    """In a process group of its own, as a shell makes it: whoever nobody could continue isn't suspended."""
+    return Job(*actions, preexec=os.setpgrp, **settings)
 
 
 class Suspension(unittest.TestCase):
@@ -33,7 +42,7 @@ class Suspension(unittest.TestCase):
         # The worker has a child in its process group: what a shell would have stopped as well.
         program = ["/bin/sh", "-c", 'sleep 1000 & echo "child $!" >> "$1"; exec "$0" "$2" report="$1":ready wait',
                    SCRIPTED_WORKER]
-        with Job() as unused, Job(workers=2, program=[*program, unused.report, unused.mark]) as job:
+        with Job() as unused, job_of_a_shell(workers=2, program=[*program, unused.report, unused.mark]) as job:
             pids = [int(pid) for _, pid in unused.expect("ready", 2)]
             pids += [int(pid) for pid, in unused.expect("child", 2)]
             for _ in range(3):
@@ -47,7 +56,7 @@ class Suspension(unittest.TestCase):
             self.assertFalse(any(map(is_alive, pids)))
 
     def test_suspended_time_is_not_taken_from_the_grace_period(self):
-        with Job("ignore=15", "report={report}:ready", "wait", options=["--shutdown-timeout=1"]) as job:
+        with job_of_a_shell("ignore=15", "report={report}:ready", "wait", options=["--shutdown-timeout=1"]) as job:
             pids = [int(pid) for _, pid in job.expect("ready", 2)]
             job.process.send_signal(signal.SIGTERM)
             os.kill(job.guardian, signal.SIGTSTP)
@@ -61,8 +70,9 @@ class Suspension(unittest.TestCase):
 
     def test_SIGTERM_while_suspended_lets_the_workers_end(self):
         for how in ("to the agent", "to the guardian, then SIGCONT"):
-            with self.subTest(how), Job("report-on=15:{report}:got", "exit-on=15:0", "report={report}:ready", "wait",
-                                        options=["--shutdown-timeout=1000"]) as job:
+            with self.subTest(how), \
+                 job_of_a_shell("report-on=15:{report}:got", "exit-on=15:0", "report={report}:ready", "wait",
+                                options=["--shutdown-timeout=1000"]) as job:
                 pids = [int(pid) for _, pid in job.expect("ready", 2)]
                 agent = job.agent()
                 os.kill(job.guardian, signal.SIGTSTP)
@@ -76,7 +86,7 @@ class Suspension(unittest.TestCase):
                 self.assertEqual(alive_with(job.mark), [])
 
     def test_a_job_that_ends_while_suspended_does_not_stay_behind(self):
-        with Job("report={report}:ready", "wait") as job:
+        with job_of_a_shell("report={report}:ready", "wait") as job:
             pids = [int(pid) for _, pid in job.expect("ready", 2)]
             os.kill(job.guardian, signal.SIGTSTP)
             wait_for_stop(job.guardian)
@@ -85,7 +95,7 @@ class Suspension(unittest.TestCase):
             self.assertEqual(alive_with(job.mark), [])
 
     def test_the_guardian_killed_while_suspended_leaves_nothing(self):
-        with Job("daemon={report}", "report={report}:ready", "wait") as job:
+        with job_of_a_shell("daemon={report}", "report={report}:ready", "wait") as job:
             job.expect("ready", 2)
             os.kill(job.guardian, signal.SIGTSTP)
             wait_for_stop(job.guardian)
@@ -93,8 +103,35 @@ class Suspension(unittest.TestCase):
             job.process.wait()
             wait_until_gone(job.mark)
 
+    def test_a_job_continued_and_suspended_again_at_once_stands_still(self):
+        # The second signal makes the kernel drop the first one, wherever it is on its way.
+        with job_of_a_shell("report={report}:ready", "wait") as job:
+            pids = [int(pid) for _, pid in job.expect("ready", 2)]
+            os.kill(job.guardian, signal.SIGTSTP)
+            wait_for_stop(job.guardian)
+            for _ in range(100):
+                os.kill(job.guardian, signal.SIGCONT)
+                os.kill(job.guardian, signal.SIGTSTP)
+                wait_for_stop(job.guardian)
+                wait_until(lambda: stopped(pids), "the workers stand still")
+                os.kill(job.guardian, signal.SIGCONT)
+                wait_until(lambda: running([job.guardian, *pids]), "all go on")
+                os.kill(job.guardian, signal.SIGTSTP)
+                wait_for_stop(job.guardian)
+
+    def test_a_job_that_nobody_could_continue_is_not_suspended(self):
+        # It leads a session, so its group is an orphaned one.
+        with Job("report={report}:ready", "wait", options=["-v"], preexec=os.setsid) as job:
+            pids = [int(pid) for _, pid in job.expect("ready", 2)]
+            for count in range(1, 4):
+                os.kill(job.guardian, signal.SIGTSTP)
+                wait_until(lambda: job.stderr().count("resumed") == count, "it goes on")
+                wait_until(lambda: running([job.guardian, *pids]), "all go on")
+            job.process.send_signal(signal.SIGTERM)
+            self.assertEqual(job.wait(), 143)
+
     def test_reading_or_writing_in_the_background_does_not_stop_it(self):
-        with Job("report={report}:ready", "wait-for={folder}/go") as job:
+        with job_of_a_shell("report={report}:ready", "wait-for={folder}/go") as job:
             job.expect("ready", 2)
             os.kill(job.guardian, signal.SIGTTIN)
             os.kill(job.guardian, signal.SIGTTOU)
@@ -189,6 +226,15 @@ class AtATerminal(unittest.TestCase):
         shell.expect("code=130")
         self.assertEqual(alive_with(self.job.mark), [])
 
+    def test_ctrl_z_where_no_shell_is_and_ctrl_c(self):
+        with Terminal(*self.command("report-on=2:{report}:got", "exit-on=2:0", "report={report}:ready",
+                                    "wait")) as terminal:
+            pids = [int(pid) for _, pid in self.job.expect("ready", 2)]
+            terminal.type("\x1a\x1a\x03")
+            self.job.expect("got", 2)
+            self.assertEqual(terminal.wait(), 130)
+            self.assertFalse(any(map(is_alive, pids)))
+
     def test_in_the_background_of_a_terminal_it_runs_on(self):
         shell = self.shell()
         shell.type("stty tostop\n")
@@ -254,6 +300,17 @@ class AsFirstProcess(unittest.TestCase):
             job.expect("got", 2)
             self.assertEqual(job.wait(), 143)
             self.assertEqual(alive_with(job.mark), [])
+
+    def test_it_is_not_suspended(self):
+        with Job("report={report}:ready", "wait", options=["-v"], wrapper=self.UNSHARE) as job:
+            job.expect("ready", 2)
+            init, = children_of(job.process.pid)
+            agent, = children_of(init)
+            os.kill(init, signal.SIGTSTP)
+            wait_until(lambda: "resumed" in job.stderr(), "it goes on")
+            wait_until(lambda: running([init, *children_of(agent)]), "all go on")
+            os.kill(init, signal.SIGTERM)
+            self.assertEqual(job.wait(), 143)
 
     def test_it_reaps_what_nobody_else_does(self):
         with Job("report={report}:ready", "wait-for={folder}/go", wrapper=self.UNSHARE) as job:

@@ -13,7 +13,7 @@ import tempfile
 import termios
 import unittest
 
-from launcher_harness import DDPLAUNCH, Job, wait_until
+from launcher_harness import DDPLAUNCH, Job, children_of, state_of, wait_until
 
 WIDTH = 80
 UNTIL_GO = "while [ ! -e $1/go ]; do sleep 0.01; done; "
@@ -283,15 +283,17 @@ class StatusLine(unittest.TestCase):
             self.assertTrue(job.rows()[0].startswith("ddplaunch: the job failed"), job.rows())
 
     def test_it_is_gone_before_the_shell_is_told_of_a_suspension_and_comes_back_after_it(self):
-        with TerminalJob(ONE_ENDS + UNTIL_GO, workers=2) as job:
+        # A shell goes on as soon as what it waits for is stopped.
+        shell = ["bash", "-mc", '"$0" "$@"; ' + UNTIL_GO.replace("$1/go", "${@: -1}/fg") + "fg > /dev/null"]
+        with TerminalJob(ONE_ENDS + UNTIL_GO, workers=2, wrapper=shell) as job:
             job.expect("rank 0 has ended")
-            os.kill(job.pid, signal.SIGTSTP)
-            _, status = os.waitpid(job.pid, os.WUNTRACED)
-            self.assertTrue(os.WIFSTOPPED(status))
+            guardian, = children_of(job.pid)
+            os.kill(guardian, signal.SIGTSTP)
+            wait_until(lambda: state_of(guardian) == "T", "it is stopped")
             wait_until(lambda: job.take() and job.rows() == [""], "it is erased")
             os.write(job.master, b"typed while suspended")
             job.expect("typed while suspended")
-            os.kill(job.pid, signal.SIGCONT)
+            job.touch("fg")
             job.expect("rank 0 has ended")
             job.touch("go")
             self.assertEqual(job.wait(), 0)

@@ -138,6 +138,7 @@ TEST_CASE("event lines: signals with what they mean for the job") {
   CHECK(meaning(SIGCONT).empty());
   CHECK(meaning(SIGWINCH).empty());
   CHECK(of(lines, AgentEffect{StopGuardian{}}) == "\"suspended\"}\n");
+  CHECK(lines.of(AgentEffects{StopGuardian{}}, kNow).empty());  // asked once more
   CHECK(meaning(SIGCONT) == "resumes");
 }
 
