@@ -98,7 +98,7 @@ class Agent {
   void tell_workers_to_end(std::int32_t signal, Instant now, AgentEffects& effects);
   void pass_on(const SignalReceived& event, Instant now, AgentEffects& effects);
   void suspend(Instant now, AgentEffects& effects);
-  void resume(Instant now, AgentEffects& effects);
+  void resume(bool guardian_runs, Instant now, AgentEffects& effects);
 
   void obey(const rendezvous::Wait& order, Instant now, AgentEffects& effects);
   void obey(const rendezvous::Run& order, Instant now, AgentEffects& effects);

@@ -107,7 +107,9 @@ struct ResumeWorkers {};  // SIGCONT likewise
 // The user has suspended the job: the shell must see it stop. A guardian that can't be stopped
 // answers with SIGCONT, as does one that is continued.
 struct StopGuardian {};
-struct ContinueGuardian {};
+struct ContinueGuardian {
+  bool runs = false;  // it has told us itself: a SIGCONT would take back a new Ctrl-Z of the user's
+};
 struct SweepRemains {
   RoundId round;
 };  // kill and reap what workers left behind; answered by RemainsGone

@@ -29,7 +29,7 @@ void Agent::on(const SignalReceived& event, Instant now, AgentEffects& effects) 
     case SignalRole::suspends:
       return suspend(now, effects);
     case SignalRole::resumes:
-      return resume(now, effects);
+      return resume(event.passed_on, now, effects);
     case SignalRole::ends_job:
       break;
   }
@@ -38,7 +38,7 @@ void Agent::on(const SignalReceived& event, Instant now, AgentEffects& effects) 
   } else {
     interrupt(event, now, effects);
   }
-  resume(now, effects);
+  resume(false, now, effects);
 }
 
 void Agent::interrupt(const SignalReceived& event, Instant now, AgentEffects& effects) {
@@ -125,7 +125,7 @@ void Agent::suspend(Instant now, AgentEffects& effects) {
   effects.emplace_back(StopGuardian{});
 }
 
-void Agent::resume(Instant now, AgentEffects& effects) {
+void Agent::resume(bool guardian_runs, Instant now, AgentEffects& effects) {
   if (!suspended_) {
     return;
   }
@@ -134,7 +134,7 @@ void Agent::resume(Instant now, AgentEffects& effects) {
     group_->resume(now, effects);
   }
   effects.emplace_back(Say{Say::Level::note, "resumed"});
-  effects.emplace_back(ContinueGuardian{});
+  effects.emplace_back(ContinueGuardian{guardian_runs});
 }
 
 }  // namespace ddp::launcher

@@ -338,8 +338,8 @@ void AgentRunner::carry_out(const StopGuardian&) {
   signal_guardian(kStopGuardian);
 }
 
-void AgentRunner::carry_out(const ContinueGuardian&) {
-  signal_guardian(SIGCONT);
+void AgentRunner::carry_out(const ContinueGuardian& effect) {
+  if (!effect.runs) signal_guardian(SIGCONT);
 }
 
 void AgentRunner::signal_guardian(int signal) {

@@ -86,14 +86,20 @@ class Guardian {
 
   [[noreturn]] void run() {
     reap_all();
+    sigset_t but_continue = signals_;
+    sigdelset(&but_continue, SIGCONT);
+    // A SIGCONT waits while the agent's order to stop is on its way here, or it would come after.
+    bool told_to_suspend = false;
     while (agent_ > 0) {
       siginfo_t info{};
-      const int signal = ::sigwaitinfo(&signals_, &info);
+      const int signal = ::sigwaitinfo(told_to_suspend ? &but_continue : &signals_, &info);
       if (signal == SIGCHLD) {
         reap_all();
       } else if (signal > 0 && info.si_pid == agent_) {
+        told_to_suspend = told_to_suspend && signal != kStopGuardian;
         if (signal == kStopGuardian) stop();
       } else if (signal > 0) {
+        told_to_suspend = told_to_suspend || signal == SIGTSTP;
         // Unreaped, so the number is still the agent's.
         ::kill(agent_, signal);
       }

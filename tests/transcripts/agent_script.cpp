@@ -157,7 +157,9 @@ struct ShowEffect {
   std::string operator()(const PauseWorkers&) const { return "pause"; }
   std::string operator()(const ResumeWorkers&) const { return "resume"; }
   std::string operator()(const StopGuardian&) const { return "stop_guardian"; }
-  std::string operator()(const ContinueGuardian&) const { return "continue_guardian"; }
+  std::string operator()(const ContinueGuardian& effect) const {
+    return effect.runs ? "guardian_runs" : "continue_guardian";
+  }
   std::string operator()(const SweepRemains& effect) const { return "sweep " + show(effect.round); }
   std::string operator()(const PublishDeath& effect) const {
     return "publish " + show(effect.failure);
