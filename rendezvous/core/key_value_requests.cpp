@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/core/key_value_store.h"
@@ -30,7 +33,7 @@ class Decimal {
 
 SessionFate KeyValueStore::set(std::string_view key, std::string_view value, StoreOutput& out) {
   Entry* const at = find(key);
-  if (!has_room(at, key, value.size())) return SessionFate::close;
+  if (!has_room(at, key, cost_of_put(at, value.size()))) return SessionFate::close;
   put(at, key, value, out);
   return SessionFate::keep;
 }
@@ -38,12 +41,27 @@ SessionFate KeyValueStore::set(std::string_view key, std::string_view value, Sto
 SessionFate KeyValueStore::append(const StoreRequest& request, StoreOutput& out) {
   Entry* const at = find(request.key);
   if (at == nullptr) return set(request.key, request.value, out);
+  if (request.value.empty()) return SessionFate::keep;  // no change, and no news
   std::string& value = at->value;
-  const std::size_t size = value.size() + request.value.size();
-  if (size > limits_.value || !has_room(at, request.key, size)) return SessionFate::close;
   const std::size_t old_size = value.size();
+  const std::size_t size = old_size + request.value.size();
+  if (size > limits_.value) return SessionFate::close;
+  std::size_t room = value.capacity();
+  if (size > room) {
+    // Some more, if there is room for that: many short pieces shall not copy the whole each time.
+    room = at_least_on_heap(std::min(size + size / 2, limits_.value));
+    if (!has_room(at, request.key, room)) room = at_least_on_heap(size);
+  }
+  const bool in_place = room <= room_in_place();
+  if (!has_room(at, request.key, in_place ? size : room)) return SessionFate::close;
+  budget_.release(cost(value));
+  if (room > value.capacity()) {
+    std::string grown;
+    grown.reserve(room);
+    value = std::move(grown.append(value));
+  }
   value.append(request.value);
-  budget_.charge(request.value.size());
+  budget_.charge(cost(value));
   const std::string_view before = std::string_view{value}.substr(0, old_size);
   if (!watches_.empty()) tell_watchers(KeyEvent::updated, request.key, before, value, out);
   if (!waits_.empty()) value_changed(request.key, value, out);
@@ -58,7 +76,8 @@ SessionFate KeyValueStore::compare_set(const StoreRequest& request, StoreOutput&
     append_bytes(out.reply, at == nullptr ? request.value : std::string_view{at->value});
     return SessionFate::keep;
   }
-  if (!has_room(at, request.key, request.desired.size())) return SessionFate::close;
+  const std::size_t value_cost = cost_of_put(at, request.desired.size());
+  if (!has_room(at, request.key, value_cost)) return SessionFate::close;
   put(at, request.key, request.desired, out);
   append_bytes(out.reply, request.desired);
   return SessionFate::keep;
@@ -96,9 +115,12 @@ SessionFate KeyValueStore::multi_set(const StoreRequest& request, StoreOutput& o
     const std::string_view value = *at++;
     if (is_notice(key)) return SessionFate::close;
     const Entry* at_key = find(key);
-    const std::size_t old_size = at_key == nullptr ? 0 : at_key->value.size();
+    const std::size_t old_cost = at_key == nullptr ? 0 : cost(at_key->value);
+    const std::size_t new_cost = cost_of_put(at_key, value.size());
     if (at_key == nullptr) more += key.size() + kEntryCost;
-    if (value.size() > old_size) more += value.size() - old_size;
+    if (new_cost > old_cost) more += new_cost - old_cost;
+    // The value of a key that comes twice is news twice: as the new one, and as the old one.
+    more += size_of_news(key, old_cost + value.size(), value.size());
   }
   if (!budget_.has_room(more)) return SessionFate::close;
   for (auto at = request.list.begin(); at != request.list.end();) {
@@ -114,7 +136,8 @@ SessionFate KeyValueStore::add(const StoreRequest& request, StoreOutput& out) {
   const auto sum = sum_at(at, request.number);
   if (!sum) return SessionFate::close;
   const Decimal decimal(*sum);
-  if (!has_room(at, request.key, decimal.text().size())) return SessionFate::close;
+  const std::size_t value_cost = cost_of_put(at, decimal.text().size());
+  if (!has_room(at, request.key, value_cost)) return SessionFate::close;
   put(at, request.key, decimal.text(), out);
   append_i64(out.reply, *sum);
   return SessionFate::keep;
@@ -128,7 +151,7 @@ SessionFate KeyValueStore::delete_key(std::string_view key, StoreOutput& out) {
   }
   const Entry& entry = *found->second;
   if (!watches_.empty()) tell_watchers(KeyEvent::deleted, key, entry.value, {}, out);
-  budget_.release(key.size() + kEntryCost + entry.value.size());
+  budget_.release(key.size() + kEntryCost + cost(entry.value));
   // The last one listed takes its place.
   listed_[entry.place] = listed_.back();
   listed_[entry.place]->place = entry.place;
@@ -172,7 +195,8 @@ SessionFate KeyValueStore::barrier(const StoreRequest& request, StoreOutput& out
   const bool full = *arrived >= request.number;
   const std::size_t waiting =
       full ? 0 : request.key.size() + StoreWaits::kNameCost + StoreWaits::kWaitCost;
-  if (!has_room(at, request.key, decimal.text().size(), waiting)) return SessionFate::close;
+  const std::size_t value_cost = cost_of_put(at, decimal.text().size());
+  if (!has_room(at, request.key, value_cost, waiting)) return SessionFate::close;
   waits_.cancel(asker_);
   put(at, request.key, decimal.text(), out);
   if (full) {

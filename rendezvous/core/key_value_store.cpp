@@ -10,7 +10,14 @@
 namespace ddp::rendezvous {
 namespace {
 
+// A value that changes keeps its memory if no more of that than this is unused then.
+constexpr std::size_t kUnused = 64;
+
 constexpr StoreSessionId kNobody{std::numeric_limits<std::uint64_t>::max()};
+
+bool keeps_memory(const std::string& value, std::size_t size) {
+  return size <= value.capacity() && value.capacity() - size <= kUnused;
+}
 
 // Wraps around, as the sum of PyTorch's server does.
 std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
@@ -153,32 +160,51 @@ std::optional<std::int64_t> KeyValueStore::sum_at(const Entry* at, std::int64_t 
   return number;
 }
 
-bool KeyValueStore::has_room(const Entry* at, std::string_view key, std::size_t value_size,
+std::size_t KeyValueStore::cost(const std::string& value) {
+  return value.capacity() > room_in_place() ? value.capacity() : value.size();
+}
+
+std::size_t KeyValueStore::cost_of_put(const Entry* at, std::size_t size) {
+  const bool keeps = at != nullptr && keeps_memory(at->value, size);
+  return keeps && at->value.capacity() > room_in_place() ? at->value.capacity() : size;
+}
+
+bool KeyValueStore::has_room(const Entry* at, std::string_view key, std::size_t value_cost,
                              std::size_t beside) const {
-  const std::size_t more = value_size + beside + (at == nullptr ? key.size() + kEntryCost : 0);
-  const std::size_t less = at == nullptr ? 0 : at->value.size();
-  return budget_.has_room(more - std::min(more, less));
+  std::size_t more = value_cost + beside + (at == nullptr ? key.size() + kEntryCost : 0);
+  const std::size_t less = at == nullptr ? 0 : cost(at->value);
+  more -= std::min(more, less);
+  more += size_of_news(key, at == nullptr ? 0 : at->value.size(), value_cost);
+  return budget_.has_room(more);
+}
+
+std::size_t KeyValueStore::size_of_news(std::string_view key, std::size_t before,
+                                        std::size_t after) const {
+  if (watches_.empty() || watches_.watchers(key) == nullptr) return 0;
+  return 1 + 3 * sizeof(std::uint64_t) + key.size() + before + after;
 }
 
 void KeyValueStore::put(Entry* at, std::string_view key, std::string_view value, StoreOutput& out) {
   if (at != nullptr) {
     if (!watches_.empty()) tell_watchers(KeyEvent::updated, key, at->value, value, out);
-    budget_.release(at->value.size());
-    // A string that shrinks in place keeps its memory, which nobody would count.
-    if (at->value.capacity() / 2 > value.size() + kEntryCost) at->value = std::string{};
-    at->value.assign(value);
+    budget_.release(cost(at->value));
+    if (keeps_memory(at->value, value.size())) {
+      at->value.assign(value);
+    } else {
+      std::string{value}.swap(at->value);  // assigned, a short one would keep the memory
+    }
+    budget_.charge(cost(at->value));
   } else {
     auto entry = std::make_unique<Entry>();
     entry->key = key;
     entry->value = value;
     entry->place = listed_.size();
     if (!is_notice(key)) listed_.push_back(entry.get());
-    budget_.charge(key.size() + kEntryCost);
+    budget_.charge(key.size() + kEntryCost + cost(entry->value));
     const std::string_view own_key = entry->key;
     entries_.emplace(own_key, std::move(entry));
     if (!watches_.empty()) tell_watchers(KeyEvent::created, key, {}, value, out);
   }
-  budget_.charge(value.size());
   if (!waits_.empty()) value_changed(key, value, out);
 }
 

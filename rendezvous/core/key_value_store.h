@@ -2,6 +2,7 @@
 // come out.
 #pragma once
 
+#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,8 @@ inline constexpr std::string_view kDeathNotice{"\0ddp/1/death", 12};
   return key.substr(0, kNoticePrefix.size()) == kNoticePrefix;
 }
 
-// A change of a watched key, for the sessions that watch it.
+// A change of a watched key, for the sessions that watch it. A request is refused where there is no
+// room for its news, but they aren't charged: whoever takes them sends them before the next one.
 struct StoreNews {
   std::string bytes;
   std::vector<StoreSessionId> to;
@@ -76,8 +78,9 @@ class KeyValueStore {
   [[nodiscard]] std::size_t number_of_keys() const { return listed_.size(); }
   [[nodiscard]] std::size_t bytes() const { return budget_.used(); }  // as the limit counts them
 
-  // What a key costs beside its bytes and its value's.
-  static constexpr std::size_t kEntryCost = 128;
+  // What a key costs beside its bytes and its value's: the entry, its places in the map (while that
+  // grows, too) and in the list, and what the allocator adds.
+  static constexpr std::size_t kEntryCost = 256;
 
  private:
   struct Entry {
@@ -107,12 +110,24 @@ class KeyValueStore {
   [[nodiscard]] Entry* find(std::string_view key) const;        // null: there is no such key
   [[nodiscard]] bool all_exist(const StringList& names) const;  // as keys or as queues
   [[nodiscard]] bool exists(std::string_view name) const;
+  // What a string has room for without memory of its own, and the least that it has with it.
+  static std::size_t room_in_place() { return std::string{}.capacity(); }
+  static std::size_t at_least_on_heap(std::size_t size) {
+    return std::max(size, 2 * room_in_place());
+  }
+  // What a value costs, which may have room for more bytes than it has.
+  static std::size_t cost(const std::string& value);
+  // What a value of that size will cost there.
+  static std::size_t cost_of_put(const Entry* at, std::size_t size);
   // The number kept there and `difference` more; nothing: there is other text.
   static std::optional<std::int64_t> sum_at(const Entry* at, std::int64_t difference);
-  // For a value of that size at `key` and `beside` bytes more. A key is looked up once a request:
-  // `at` is its entry, or null.
-  [[nodiscard]] bool has_room(const Entry* at, std::string_view key, std::size_t value_size,
+  // For a value that costs so much at `key`, for the news of that, and for `beside` bytes more. A
+  // key is looked up once a request: `at` is its entry, or null.
+  [[nodiscard]] bool has_room(const Entry* at, std::string_view key, std::size_t value_cost,
                               std::size_t beside = 0) const;
+  // How long the news is that a value takes another's place.
+  [[nodiscard]] std::size_t size_of_news(std::string_view key, std::size_t before,
+                                         std::size_t after) const;
   void put(Entry* at, std::string_view key, std::string_view value, StoreOutput& out);
   void value_changed(std::string_view key, std::string_view value, StoreOutput& out);
   void tell_watchers(KeyEvent event, std::string_view key, std::string_view before,

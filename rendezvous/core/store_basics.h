@@ -49,8 +49,12 @@ struct StringHash {
 };
 
 // As C++ stoll: white space and a sign may lead, what follows the digits is ignored. Nothing where
-// stoll would throw.
+// stoll would throw, nor where the number doesn't end within so many bytes: a value of megabytes
+// is not searched for one each time that it changes.
+inline constexpr std::size_t kLongestNumber = 64;
 [[nodiscard]] inline std::optional<std::int64_t> parse_decimal(std::string_view text) {
+  const bool goes_on = text.size() > kLongestNumber;
+  text = text.substr(0, kLongestNumber);
   const std::size_t begin = text.find_first_not_of(" \t\n\v\f\r");
   if (begin == std::string_view::npos) return std::nullopt;
   text.remove_prefix(begin);
@@ -60,7 +64,7 @@ struct StringHash {
   }
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return std::nullopt;
+  if (error != std::errc{} || (goes_on && end == text.data() + text.size())) return std::nullopt;
   return number;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 #include <cerrno>
 #include <utility>
@@ -18,20 +19,34 @@ constexpr std::size_t kLargeBuffer = 16U << 10;
 constexpr std::size_t kLargeBuffers = 256;  // at most, of all sessions of a room
 // Replies to requests that came together are sent together, up to this much.
 constexpr std::size_t kSendAtOnce = 64U << 10;
+// After so many bytes of requests, replies and news others have their turn. A few bytes can ask for
+// megabytes, and be sent by the thousand.
+constexpr std::size_t kWorkAtOnce = 1U << 20;
+constexpr std::size_t kWorkOfCall = 4U << 10;  // what a system call takes as long as
 // A client with more than this unsent is not read from until it has taken its replies.
 constexpr std::size_t kPauseAbove = 1U << 20;
-// A buffer that grew beyond this is given back when it is empty: a session's own, and the one that
-// all sessions share, which would otherwise be mapped and unmapped for every larger value.
-constexpr std::size_t kKeptBySession = 128U << 10;
+// A buffer that grew beyond this is given back when it holds little or nothing: a session's own,
+// and the one that all share, which would otherwise be mapped and unmapped for every larger value.
+constexpr std::size_t kKeptBySession = 16U << 10;
 constexpr std::size_t kKeptByRoom = 4U << 20;
 
 bool would_block(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-void empty(std::string& buffer, std::size_t kept = kKeptBySession) {
-  buffer.clear();
-  if (buffer.capacity() > kept) buffer.shrink_to_fit();
+void drop_front(std::string& buffer, std::size_t gone) {
+  const std::size_t rest = buffer.size() - gone;
+  if (buffer.capacity() > kKeptBySession && rest <= buffer.capacity() / 4) {
+    // A short rest doesn't keep the memory of the whole; assigned, a very short one would.
+    std::string(buffer, gone).swap(buffer);
+  } else {
+    buffer.erase(0, gone);
+  }
+}
+
+// What it holds of memory, used or not.
+std::size_t memory_of(const std::string& buffer) {
+  return buffer.capacity() > std::string{}.capacity() ? buffer.capacity() : 0;
 }
 
 }  // namespace
@@ -68,20 +83,29 @@ void StoreRoom::close_all() {
   for (const auto& [id, session] : sessions) session->close();
 }
 
-void StoreRoom::deliver(StoreOutput& out) {
-  static constexpr char kStopWaiting = static_cast<char>(StoreReply::stop_waiting);
+std::size_t StoreRoom::deliver(StoreOutput& out) {
   woken_.insert(woken_.end(), out.woken.begin(), out.woken.end());
   out.woken.clear();
   // A session that breaks while it is sent something is closed, which may wake the next one.
-  if (delivering_) return;
+  if (delivering_) return 0;
   delivering_ = true;
-  for (std::size_t i = 0; i < woken_.size(); ++i) send(woken_[i], {&kStopWaiting, 1});
-  woken_.clear();
+  std::size_t work = wake();
   for (const StoreNews& news : out.news) {
     for (const StoreSessionId to : news.to) send(to, news.bytes);
+    work += news.bytes.size() + news.to.size() * (kWorkOfCall + news.bytes.size());
   }
   out.news.clear();
+  work += wake();
   delivering_ = false;
+  return work;
+}
+
+std::size_t StoreRoom::wake() {
+  static constexpr char kStopWaiting = static_cast<char>(StoreReply::stop_waiting);
+  for (std::size_t i = 0; i < woken_.size(); ++i) send(woken_[i], {&kStopWaiting, 1});
+  const std::size_t work = woken_.size() * kWorkOfCall;
+  woken_.clear();
+  return work;
 }
 
 void StoreRoom::send(StoreSessionId to, std::string_view bytes) {
@@ -125,7 +149,7 @@ bool StoreSession::is_idle() {
 }
 
 void StoreSession::read() {
-  if (!open_ || reading_ || paused()) return;
+  if (!open_ || reading_ || has_more_ || paused()) return;
   reading_ = true;
   const std::span<char> into = buffer();
   socket_.async_read_some(boost::asio::buffer(into.data(), into.size()),
@@ -178,30 +202,55 @@ void StoreSession::receive(std::string_view bytes) {
   } else {
     pending_.append(bytes);
     const std::size_t used = carry_out(pending_);
-    if (open_) pending_.erase(0, used);
+    if (open_) drop_front(pending_, used);
   }
-  if (pending_.empty()) empty(pending_);
   settle_account();
 }
 
 std::size_t StoreSession::carry_out(std::string_view bytes) {
   StoreOutput& out = room_->output_;
   std::size_t used = 0;
+  std::size_t work = 0;
   while (open_ && used < bytes.size() && !paused()) {
+    if (work > kWorkAtOnce) {
+      go_on_later();
+      break;
+    }
     const DecodeState state = decoder_.decode(bytes.substr(used));
     if (state == DecodeState::need_more) break;
     const bool good = state == DecodeState::complete && carry_out_one();
     if (good) used += decoder_.size();
-    if (!good || out.reply.size() > kSendAtOnce) {
-      send(out.reply);
-      empty(out.reply, kKeptByRoom);
-    }
+    work += decoder_.size();
+    // News don't gather: many short requests can make gigabytes of them.
+    const bool concerns_others = !out.woken.empty() || !out.news.empty();
+    if (!good || concerns_others || out.reply.size() > kSendAtOnce) work += flush(out);
+    if (concerns_others) work += room_->deliver(out);
     if (!good) close();
   }
-  send(out.reply);
-  empty(out.reply, kKeptByRoom);
-  room_->deliver(out);
+  flush(out);
   return used;
+}
+
+std::size_t StoreSession::flush(StoreOutput& out) {
+  const std::size_t size = out.reply.size();
+  send(out.reply);
+  out.reply.clear();
+  if (out.reply.capacity() > kKeptByRoom) out.reply.shrink_to_fit();
+  return size;
+}
+
+void StoreSession::go_on_later() {
+  if (std::exchange(has_more_, true)) return;
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    self->has_more_ = false;
+    if (self->open_ && !self->paused()) self->go_on();
+  });
+}
+
+// Requests that are here already first, then those that are still with the kernel.
+void StoreSession::go_on() {
+  if (!pending_.empty()) receive({});
+  read();
 }
 
 bool StoreSession::carry_out_one() {
@@ -246,16 +295,10 @@ void StoreSession::on_writable() {
                               MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0 && !would_block(errno)) return close();
   if (sent > 0) sent_ += static_cast<std::size_t>(sent);
-  if (unsent() == 0) {
-    empty(unsent_);
-    sent_ = 0;
-  }
+  if (unsent() <= unsent_.capacity() / 4) drop_front(unsent_, std::exchange(sent_, 0));
   settle_account();
   if (unsent() > 0) wait_writable();
-  if (!open_ || paused() || reading_) return;
-  // Requests that came before the pause first, then those that are still with the kernel.
-  if (!pending_.empty()) receive({});
-  read();
+  if (open_ && !paused() && !reading_ && !has_more_) go_on();
 }
 
 bool StoreSession::paused() const {
@@ -264,7 +307,7 @@ bool StoreSession::paused() const {
 
 void StoreSession::settle_account() {
   if (!open_) return;
-  const std::size_t held = pending_.size() + unsent_.size();
+  const std::size_t held = memory_of(pending_) + memory_of(unsent_);
   if (held > charged_) {
     if (!room_->store_.charge(held - charged_)) return close();
   } else {

@@ -46,8 +46,10 @@ class StoreRoom : public std::enable_shared_from_this<StoreRoom> {
  private:
   friend class StoreSession;
 
-  // Sends what the store has for others than the one who asked, and empties it.
-  void deliver(StoreOutput& out);
+  // Sends what the store has for others than the one who asked, and empties it. Returns how much
+  // work that was, in bytes copied.
+  std::size_t deliver(StoreOutput& out);
+  std::size_t wake();
   void send(StoreSessionId to, std::string_view bytes);
 
   StoreLimits limits_;
@@ -81,9 +83,14 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   void adapt_buffer(std::size_t length);
   [[nodiscard]] std::span<char> buffer();
   void receive(std::string_view bytes);
-  // Carries out the requests that are complete; returns how many bytes they took.
+  // Carries out the requests that are complete, but not more at once than others can wait for;
+  // returns how many bytes they took.
   std::size_t carry_out(std::string_view bytes);
   bool carry_out_one();
+  // Sends the replies that have gathered; returns how many bytes they were.
+  std::size_t flush(StoreOutput& out);
+  void go_on_later();
+  void go_on();
   void wait_writable();
   void on_writable();
   [[nodiscard]] std::size_t unsent() const { return unsent_.size() - sent_; }
@@ -100,6 +107,7 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
   std::size_t charged_ = 0;  // what the room's limit knows of the two
   bool reading_ = false;     // a read is in flight, into small_
   bool writing_ = false;     // a wait for room to send is in flight
+  bool has_more_ = false;    // requests are left for a turn that is to come
   bool in_use_ = false;      // has asked for something, a greeting not counted
   bool open_ = true;
   // Most requests are shorter than this: a buffer of the session's own spares the system call that

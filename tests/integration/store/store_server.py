@@ -56,6 +56,11 @@ class Server:
         with open("/proc/%d/statm" % self.pid) as statm:
             return int(statm.read().split()[1]) * resource.getpagesize()
 
+    def peak(self):
+        """Bytes resident at most so far."""
+        with open("/proc/%d/status" % self.pid) as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.pid))
 

@@ -118,6 +118,60 @@ class BadClients(unittest.TestCase):
             writing.ask("DELETE_KEY", "/k")
             self.assertEqual(writing.number(), 1)
 
+    def test_news_of_many_short_requests_don_t_gather(self):
+        with Server(PROGRAM) as server, server.client("A") as watching, server.client() as writing:
+            watching.ask("WATCH_KEY", "/k")
+            watching.expect(b"\x03")
+            writing.ask("SET", "/k", bytes(4 * MIB))
+            writing.send(asked("APPEND", "/k", "") * 1000)  # no news
+            writing.send(asked("APPEND", "/k", "x") * 60)  # 8 MiB of news each, 0.5 GiB together
+            self.assertEqual(writing.keys(), 1)
+            if not SANITIZED:
+                self.assertLess(server.peak(), 250 * MIB)
+
+    def test_memory_that_a_client_needed_once_is_not_kept_for_it(self):
+        with Server(PROGRAM) as server:
+            values = [bytes(8 * MIB) for _ in range(3)]
+            request = asked("MULTI_SET", [("/k%d" % i, value) for i, value in enumerate(values)])
+            clients = [server.client() for _ in range(10)]
+            for client in clients:  # a long request, and the first byte of another
+                client.send(request + asked("GETNUMKEYS") + b"\x01")
+                self.assertEqual(client.number(), 3)
+            if not SANITIZED:
+                self.assertLess(server.rss(), 120 * MIB)
+            for client in clients:
+                client.socket.close()
+
+    def test_the_books_are_right_about_memory(self):
+        """What is counted is at least what the process grows by (rendezvous/core/key_value_store.h)."""
+        with Server(PROGRAM) as server, server.client() as client:
+            before = server.rss()
+            number, entry = 300_000, 256 + 16 + 17
+            for start in range(0, number, 50_000):
+                client.ask("MULTI_SET", [("/key%012d" % i, "v" * 17) for i in range(start, start + 50_000)])
+            self.assertEqual(client.keys(), number)
+            if not SANITIZED:
+                self.assertLess(server.rss() - before, number * entry)
+        with Server(PROGRAM) as server, server.client() as client:
+            for i in range(20):  # values that shrink
+                client.ask("SET", "/k%d" % i, bytes(8 * MIB))
+                client.ask("SET", "/k%d" % i, bytes(4 * MIB + 1))
+            self.assertEqual(client.keys(), 20)
+            if not SANITIZED:
+                self.assertLess(server.rss(), 145 * MIB)  # 160, if they kept what they don't use
+
+    def test_a_long_value_of_blanks_delays_nobody(self):
+        with Server(PROGRAM) as server, server.client() as waiting, server.client() as busy, \
+                server.client() as other:
+            waiting.ask("BARRIER", "/k", 5)
+            busy.ask("SET", "/k", b" " * (4 * MIB))
+            self.assertEqual(busy.keys(), 1)
+            busy.send(asked("APPEND", "/k", " ") * 1500)
+            start = time.monotonic()
+            other.keys()
+            busy.keys()
+            self.assertLess(time.monotonic() - start, 2.0)  # 6 GB to look through, before
+
     def test_a_thousand_clients_that_send_byte_by_byte_delay_nobody(self):
         with Server(PROGRAM) as server, server.client() as quick:
             alone = latencies(quick, "/n", 300)

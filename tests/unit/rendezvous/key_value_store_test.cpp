@@ -314,6 +314,49 @@ TEST_CASE("store: the last byte of the total is usable, one more is refused") {
   scene.refused(1, add_request("m", 1));
 }
 
+TEST_CASE("store: a value costs what it keeps of memory, and keeps little that it doesn't use") {
+  Scene scene;
+  const auto cost = [&] { return scene.store.bytes() - KeyValueStore::kEntryCost - 1; };
+  scene.ask(1, set_request("k", std::string(8000, 'a')));
+  CHECK(cost() == 8000);
+  scene.ask(1, set_request("k", std::string(4001, 'b')));
+  CHECK(cost() == 4001);
+  scene.ask(1, append("k", "c"));
+  CHECK(cost() > 4002);  // room for what is appended next
+  CHECK(scene.ask(1, get_request("k")) == bytes_reply(std::string(4001, 'b') + "c"));
+  scene.ask(1, set_request("k", std::string(4002, 'd')));
+  CHECK(cost() == 4002);
+  scene.ask(1, set_request("k", "short"));
+  CHECK(cost() == 5);
+  scene.ask(1, delete_request("k"));
+  CHECK(scene.store.bytes() == 0);
+}
+
+TEST_CASE("store: an APPEND is refused only where its bytes have no room") {
+  StoreLimits limits;
+  limits.total = KeyValueStore::kEntryCost + 1 + 110;
+  Scene scene(limits);
+  scene.ask(1, set_request("k", std::string(100, 'x')));
+  scene.ask(1, append("k", "0123456789"));
+  CHECK(scene.store.bytes() == limits.total);
+  scene.refused(1, append("k", "0"));
+  CHECK(scene.store.bytes() == limits.total);
+}
+
+TEST_CASE("store: a number is looked for in the first 64 bytes only") {
+  Scene scene;
+  const std::string blanks(63, ' ');
+  scene.ask(1, set_request("k", blanks.substr(1) + "7 and more"));
+  CHECK(scene.ask(1, add_request("k", 1)) == number_reply(8));
+  // It may be a longer one.
+  scene.ask(1, set_request("k", blanks + "77"));
+  scene.refused(1, add_request("k", 1));
+  scene.ask(1, set_request("k", blanks + " 7"));
+  scene.refused(1, add_request("k", 1));
+  scene.ask(1, set_request("k", std::string(70, '0') + "7"));
+  scene.refused(1, add_request("k", 1));
+}
+
 TEST_CASE("store: waiting counts towards the total") {
   StoreLimits limits;
   limits.total = StoreWaits::kNameCost + StoreWaits::kWaitCost + 1;

@@ -2,8 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rendezvous/io/worker_store.h"
 #include "tests/unit/rendezvous/store_requests.h"
@@ -151,6 +154,52 @@ TEST_CASE("session: bytes of unfinished requests count towards the total") {
   }));
   CHECK(hoarder.closed());
   CHECK(scene.store->number_of_sessions() == 0);
+}
+
+TEST_CASE("session: many short requests that make much work leave others their turn") {
+  Scene scene;
+  std::vector<std::unique_ptr<Client>> watching;
+  for (int i = 0; i < 50; ++i) {
+    watching.push_back(std::make_unique<Client>(scene));
+    watching.back()->ask(watch_request("n"), StoreDialect::a);
+    CHECK(watching.back()->receive(1) == "\3");
+  }
+  Client busy(scene);
+  Client other(scene);
+  for (Client* client : {&busy, &other}) {
+    client->greet();
+    CHECK(client->count_keys() == 0);
+  }
+  constexpr int kAdds = 2000;
+  std::string adds;
+  for (int i = 0; i < kAdds; ++i) adds += encoded(StoreDialect::c, add_request("n", 1));
+  busy.send(adds);
+  other.ask(add_request("n", 0));
+  const std::int64_t done = other.receive_number();
+  CHECK(done > 0);
+  CHECK(done < kAdds / 2);
+  for (int i = 1; i <= kAdds; ++i) REQUIRE(busy.receive_number() == i);
+}
+
+TEST_CASE("session: memory that a buffer keeps for a short rest counts towards the total") {
+  WorkerStoreOptions options;
+  options.limits.total = 16U << 20;
+  Scene scene(options);
+  const std::string value(4U << 20, 'x');
+  std::string bytes = encoded(StoreDialect::c, plain_request(StoreCode::validate));
+  bytes += encoded(StoreDialect::c, set_request("k", value));
+  bytes += encoded(StoreDialect::c, plain_request(StoreCode::get_num_keys));
+  bytes += '\1';  // the code of a SET, and no more
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 10; ++i) {  // 40 MiB and more, if each kept what it needed once
+    clients.push_back(std::make_unique<Client>(scene));
+    clients.back()->send(bytes);
+    CHECK(clients.back()->receive_number() == 1);
+  }
+  Client other(scene);
+  other.greet();
+  CHECK(other.count_keys() == 1);
+  CHECK(scene.store->number_of_sessions() == 11);
 }
 
 }  // namespace

@@ -329,6 +329,36 @@ TEST_CASE("watch: all who watch are told, also who changes it, each once") {
   CHECK(scene.take_news(8).empty());
 }
 
+TEST_CASE("watch: an APPEND of nothing is no change") {
+  Scene scene;
+  scene.ask(7, watch_request("k"));
+  scene.ask(1, append("k", ""));
+  CHECK(scene.take_news(7) == event(KeyEvent::created, "k", "", ""));
+  scene.ask(1, append("k", ""));
+  CHECK(scene.take_news(7).empty());
+}
+
+TEST_CASE("watch: a change is refused where there is no room for its news") {
+  const std::string value(1000, 'x');
+  StoreLimits limits;
+  limits.total = StoreWatches::kWatchCost + KeyValueStore::kEntryCost + 2000;
+  const OwnedList pairs{"k", value};
+  const bool watched = GENERATE(true, false);
+  for (const StoreRequest& write :
+       {set_request("k", value), append("k", value), compare_set("k", "", value),
+        list_request(StoreCode::multi_set, pairs)}) {
+    Scene scene(limits);
+    CHECK(scene.ask(7, watch_request(watched ? "k" : "another")) == "\3");
+    if (watched) {
+      scene.refused(1, write);
+    } else {
+      scene.ask(1, write);
+    }
+    CHECK(scene.take_news(7).empty());
+    CHECK(scene.store.number_of_keys() == (watched ? 0 : 1));
+  }
+}
+
 TEST_CASE("watch: costs nothing when whoever watches has left") {
   StoreLimits limits;
   limits.total = StoreWatches::kWatchCost + 2;
