@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/address_v6.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <cerrno>
 #include <chrono>
@@ -35,6 +37,19 @@ bool nothing_to_accept(int error) {
 }
 bool out_of_resources(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+PeerAddress address_of_peer(const tcp::socket& socket) {
+  error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  PeerAddress address;  // of one that has gone again: none
+  if (error) return address;
+  const auto v6 = peer.address().is_v6() ? peer.address().to_v6()
+                                         : boost::asio::ip::make_address_v6(
+                                               boost::asio::ip::v4_mapped, peer.address().to_v4());
+  const auto bytes = v6.to_bytes();
+  std::copy(bytes.begin(), bytes.end(), address.bytes.begin());
+  return address;
 }
 
 int accept_one(tcp::acceptor& acceptor) {
@@ -163,6 +178,7 @@ void Door::accept_all() {
     if (!somebody_waits()) break;
     if (!make_room()) return wait_for_room();
   }
+  full_since_.reset();  // nobody waits, or there was room
   wait_for_connections();
 }
 
@@ -180,9 +196,9 @@ void Door::welcome(int descriptor) {
     return;
   }
   const ConnectionId id{next_id_++};
+  newcomers_.enter(id, address_of_peer(socket), machine_now());
   const auto connection = std::make_shared<Undecided>(std::move(socket), shared_from_this(), id);
   undecided_.emplace(id.value, connection);
-  newcomers_.enter(id, machine_now());
   connection->read();
 }
 
@@ -193,12 +209,17 @@ void Door::hand_over(Undecided& connection, Protocol protocol) {
   tcp::socket socket = connection.take_socket();
   std::string bytes = connection.bytes();
   const bool in_time = connection.is_of_this_era();
-  forget(id);
-  if (is_store && routes_.store && in_time) {
+  const bool welcome = is_store && routes_.store && in_time;
+  if (welcome) newcomers_.advance(id, Arrival::greeted, machine_now());
+  if (welcome) {
+    undecided_.erase(id.value);
     ++store_clients_;
-    newcomers_.advance(id, Arrival::greeted, machine_now());
+    if (legacy) legacy_clients_.insert(id.value);
     routes_.store(std::move(socket), legacy ? routes_.legacy : StoreDialect::c, id, bytes);
-  } else if (protocol == Protocol::agent && routes_.agent) {
+    return;
+  }
+  forget(id);
+  if (protocol == Protocol::agent && routes_.agent) {
     routes_.agent(std::move(socket), std::move(bytes));
   }
   // Otherwise the socket closes here.
@@ -210,8 +231,13 @@ void Door::forget(ConnectionId connection) {
   if (pausing_) pause_.cancel();
 }
 
+void Door::store_client_in_use(ConnectionId connection) {
+  newcomers_.put_in_use(connection, legacy_clients_.erase(connection.value) > 0);
+}
+
 void Door::store_client_left(ConnectionId connection) {
   newcomers_.leave(connection);
+  legacy_clients_.erase(connection.value);
   --store_clients_;
   if (pausing_) pause_.cancel();
 }
@@ -256,10 +282,13 @@ void Door::turn_away() {
                        "open files (ulimit -n)");
   }
   spare_.give();
-  for (int i = 0; i < kAcceptAtOnce; ++i) {
+  for (int i = 0; full_since_ && i < kAcceptAtOnce; ++i) {
     const int descriptor = accept_one(acceptor_);
-    if (descriptor < 0) break;
-    ::close(descriptor);
+    if (descriptor >= 0) {
+      ::close(descriptor);
+    } else {
+      full_since_.reset();  // that was the last: the next one has its own time
+    }
   }
   spare_.take();
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "rendezvous/core/first_bytes.h"
 #include "rendezvous/core/newcomers.h"
@@ -47,7 +48,7 @@ class Door : public std::enable_shared_from_this<Door> {
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   [[nodiscard]] std::size_t undecided() const { return undecided_.size(); }
   void refuse_earlier_store_clients() { ++era_; }
-  void store_client_in_use(ConnectionId connection) { newcomers_.leave(connection); }
+  void store_client_in_use(ConnectionId connection);
   void store_client_left(ConnectionId connection);
 
  private:
@@ -73,6 +74,7 @@ class Door : public std::enable_shared_from_this<Door> {
   Endpoint endpoint_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Undecided>> undecided_;
   std::size_t store_clients_ = 0;
+  std::unordered_set<std::uint64_t> legacy_clients_;  // that have only greeted
   Newcomers newcomers_;
   SpareDescriptor spare_;
   std::optional<Instant> full_since_;

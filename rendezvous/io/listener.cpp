@@ -40,6 +40,9 @@ Error cannot_listen(const Endpoint& endpoint, const tcp::endpoint& at, const err
 Result<asio::ip::address> resolve_address(const std::string& host) {
   error_code error;
   const auto literal = asio::ip::make_address(host, error);
+  if (!error && literal.is_v6() && literal.to_v6().is_v4_mapped()) {
+    return asio::ip::address(asio::ip::make_address_v4(asio::ip::v4_mapped, literal.to_v6()));
+  }
   if (!error) return literal;
   asio::io_context context;
   tcp::resolver resolver(context);

@@ -31,7 +31,8 @@ struct ListenerRoutes {
   std::function<void(const std::string&)> on_warning;
 };
 
-// A literal address as it is; a name by a (blocking) lookup, IPv4 preferred.
+// A literal address as it is, ::ffff:a.b.c.d as a.b.c.d; a name by a (blocking) lookup, IPv4
+// preferred.
 [[nodiscard]] Result<boost::asio::ip::address> resolve_address(const std::string& host);
 
 // How many connections a process can carry that needs `reserve` descriptors for other things; at

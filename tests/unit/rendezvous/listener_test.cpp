@@ -236,6 +236,29 @@ TEST_CASE("listener: for want of room the oldest connection that never spoke is 
   CHECK(younger.count_keys() == 0);
 }
 
+TEST_CASE("listener: the silent second connection of a legacy client stays as long as the first") {
+  Scene scene(with_room_for(3));
+  auto first = std::make_unique<Client>(scene);
+  first->ask(add_request("n", 1), StoreDialect::a);
+  CHECK(first->receive_number() == 1);
+  Client second(scene);
+  Client scanner(scene);
+  Client newcomer(scene);
+  newcomer.greet();
+  CHECK(newcomer.count_keys() == 1);
+  CHECK(scanner.closed());
+  first->ask(add_request("n", 1), StoreDialect::a);
+  CHECK(first->receive_number() == 2);
+  first.reset();
+  REQUIRE(scene.run_until([&] { return scene.store->number_of_sessions() == 1; }));
+  Client another(scene);
+  another.greet();
+  CHECK(another.count_keys() == 1);
+  CHECK(second.silent());
+  second.ask(watch_request("n"), StoreDialect::a);
+  CHECK(second.receive(1) == "\3");
+}
+
 TEST_CASE("listener: then half a greeting is closed, then one that has only greeted") {
   Scene scene(with_room_for(3));
   Client greeted(scene);
@@ -287,8 +310,10 @@ TEST_CASE("listener: who finds no room for long is turned away, and that is said
     newcomer.greet();
     CHECK(newcomer.closed());
   }
+  const auto before = Clock::now();
   Client another(scene);
   CHECK(another.closed());
+  CHECK(Clock::now() - before > std::chrono::seconds(4));  // each has the time that the first had
   CHECK(in_use.count_keys() == 0);
   REQUIRE(said.size() == 1);
   CHECK(said[0] == "no room for more connections at " + text_of(scene.store->endpoint()) +
@@ -318,6 +343,13 @@ TEST_CASE("listener: the room left by the limit of open files is at least a quar
   CHECK(connections_within_limit_of_files(10) == files - 10);
   CHECK(connections_within_limit_of_files(files) == files / 4);
   CHECK(connections_within_limit_of_files(2 * files) == files / 4);
+}
+
+TEST_CASE("listener: an IPv4 address in the clothes of IPv6 is that address") {
+  const auto address = resolve_address("::ffff:127.0.0.1");
+  REQUIRE(address.ok());
+  CHECK(address.value().is_loopback());
+  CHECK(address.value().to_string() == "127.0.0.1");
 }
 
 }  // namespace
