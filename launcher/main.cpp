@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
@@ -131,6 +132,11 @@ int main(int argc, char** argv) {
     return refuse(exit_code::kLauncherFailed, cannot_go_on(error.code()));
   } catch (const std::system_error& error) {
     return refuse(exit_code::kLauncherFailed, cannot_go_on(error.code()));
+  } catch (const std::bad_alloc&) {
+    return refuse(
+        exit_code::kLauncherFailed,
+        "cannot go on: out of memory (raise ulimit -v or the memory limit of the "
+        "container, or start fewer workers; the store that they share holds up to 1 GiB)");
   } catch (const std::exception& error) {
     return refuse(exit_code::kLauncherFailed, error.what());
   }

@@ -4,12 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <charconv>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <new>
 #include <string>
+#include <system_error>
 
 #include "rendezvous/core/membership.h"
 #include "rendezvous/core/result.h"
@@ -28,6 +31,31 @@ struct DaemonConfig {
   bool plain_store = false;
   bool insecure = false;
 };
+
+// The options as they were given: CLI11's own complaints about numbers help nobody.
+struct DaemonNumbers {
+  std::string port = "29400";
+  std::string max_connections = "0";
+};
+
+template <typename Number>
+bool read_number(const std::string& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+Result<void> take_numbers(const DaemonNumbers& numbers, DaemonConfig& config) {
+  if (!read_number(numbers.port, config.port)) {
+    return Error{"--port: \"" + numbers.port +
+                 "\" is no port; give 1 to 65535, or 0 for a free one"};
+  }
+  if (!read_number(numbers.max_connections, config.max_connections)) {
+    return Error{"--max-connections: \"" + numbers.max_connections +
+                 "\" is no number of connections; give 1 or more, or 0 for as many as the limit of "
+                 "open files allows"};
+  }
+  return {};
+}
 
 int refuse(std::int32_t code, const std::string& why) {
   std::cerr << "ddprendezvous: " << why << '\n';
@@ -94,19 +122,20 @@ int serve(const DaemonConfig& config) {
 
 int main(int argc, char** argv) {
   ddp::rendezvous::DaemonConfig config;
+  ddp::rendezvous::DaemonNumbers numbers;
   CLI::App app{
       "Serves a plain TCPStore (PyTorch's protocol) to any number of clients.\n"
       "This version has no coordinator for jobs yet: every client shares one map."};
   app.name("ddprendezvous");
   app.add_option("--host", config.host, "Address or name to listen on")->capture_default_str();
-  app.add_option("--port", config.port, "Port to listen on, 0 for a free one")
+  app.add_option("--port", numbers.port, "Port to listen on, 0 for a free one")
       ->capture_default_str();
   app.add_option("--port-file", config.port_file, "Write the port to this file once it is open");
   app.add_option("--legacy-store", config.legacy_store,
                  "What clients of old PyTorch speak: 2.0 (1.x and 2.0) or 2.1")
       ->check(CLI::IsMember({"2.0", "2.1"}))
       ->capture_default_str();
-  app.add_option("--max-connections", config.max_connections,
+  app.add_option("--max-connections", numbers.max_connections,
                  "How many clients at once; 0: as many as the limit of open files allows. Above "
                  "it, connections that have never asked for anything are closed, oldest first")
       ->capture_default_str();
@@ -121,5 +150,14 @@ int main(int argc, char** argv) {
     std::cerr << "ddprendezvous: " << error.what() << "; see --help\n";
     return ddp::rendezvous::exit_code::kUsage;
   }
-  return ddp::rendezvous::serve(config);
+  if (const auto taken = ddp::rendezvous::take_numbers(numbers, config); !taken) {
+    return ddp::rendezvous::refuse(ddp::rendezvous::exit_code::kUsage, taken.error().message);
+  }
+  try {
+    return ddp::rendezvous::serve(config);
+  } catch (const std::bad_alloc&) {
+    return ddp::rendezvous::refuse(ddp::rendezvous::exit_code::kLauncherFailed,
+                                   "out of memory; give the process more (ulimit -v, the limit of "
+                                   "the container): a full store needs somewhat over 1 GiB");
+  }
 }

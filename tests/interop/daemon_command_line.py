@@ -29,10 +29,16 @@ refused("refusing to listen on 0.0.0.0.*--insecure", "--host", "0.0.0.0", "--por
 refused("refusing to listen on ::.*--insecure", "--host", "::", "--port", "0", "--plain-store")
 refused("cannot resolve \"no such host\"", "--host", "no such host")
 refused("--help", "--no-such-option")
-refused("--help", "--port", "65536")
+for port in ("65536", "-1", "22x"):
+    refused("^ddprendezvous: --port: \"%s\" is no port; give 1 to 65535, or 0 for a free one$" % port, "--port=" + port)
+for number in ("x", "-1", "99999999999999999999999"):
+    refused("--max-connections: \"%s\" is no number of connections; give" % number, "--max-connections=" + number)
 
 code, out, _ = run("--help")
 assert code == 0 and "plain TCPStore" in out and "no coordinator" in out, out
+
+with store_daemon(PROGRAM, "--host", "::ffff:127.0.0.1") as (port, process):
+    assert process.stdout.readline().endswith(b" %d\n" % port)
 
 with store_daemon(PROGRAM, "--host", "0.0.0.0", "--insecure") as (port, process):
     line = process.stdout.readline().decode()
