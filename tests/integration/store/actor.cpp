@@ -16,7 +16,7 @@ using rendezvous::StoreRequest;
 
 // So many operations on one set of names, so that each history stays short.
 constexpr std::int64_t kOperationsPerScene = 400;
-constexpr std::int64_t kNamesPerScene = 4;
+constexpr std::int64_t kNamesPerScene = 5;
 
 Time now() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
@@ -34,8 +34,9 @@ void Actor::play() {
   while (true) {
     const std::int64_t turn = stage_.begun.fetch_add(1);
     if (turn >= stage_.operations) return;
-    // Legacy clients have no queues.
-    name_ = turn / kOperationsPerScene * kNamesPerScene + dice(kNamesPerScene - (legacy() ? 1 : 0));
+    // Legacy clients have no queues, and the oldest no requests with several keys.
+    const int lacks = dialect_ == StoreDialect::c ? 0 : dialect_ == StoreDialect::b ? 1 : 2;
+    name_ = turn / kOperationsPerScene * kNamesPerScene + dice(kNamesPerScene - lacks);
     if (!connection_) connect();
     act();
   }
@@ -54,7 +55,7 @@ void Actor::connect() {
 void Actor::act() {
   const int what = dice(100);
   if (what < 12) return wait();
-  if (what < 18 && dialect_ == StoreDialect::c && !is_queue()) return barrier();
+  if (what < 18 && dialect_ == StoreDialect::c && !is_queue() && !is_pair()) return barrier();
   std::vector<Step> steps;
   if (what < 45) {
     steps.push_back(write());
@@ -84,6 +85,15 @@ Actor::Step Actor::write() {
     return step({.code = StoreCode::queue_push, .key = key, .value = value},
                 {.kind = Kind::push, .argument = value});
   }
+  if (is_pair()) {
+    std::string raw;
+    for (const char* half : {"/1", "/2"}) {
+      rendezvous::append_bytes(raw, key + half);
+      rendezvous::append_bytes(raw, value);
+    }
+    return step({.code = StoreCode::multi_set, .list = {raw, 4}},
+                {.kind = Kind::set, .argument = value});
+  }
   if (dialect_ == StoreDialect::a || dice(5) > 0) {
     return step({.code = StoreCode::set, .key = key, .value = value},
                 {.kind = Kind::set, .argument = value});
@@ -96,6 +106,7 @@ Actor::Step Actor::write() {
 Actor::Step Actor::change() {
   const std::string key = name();
   if (is_queue()) return step({.code = StoreCode::queue_pop, .key = key}, {.kind = Kind::pop});
+  if (is_pair()) return look();
   const int what = dice(7);
   if (what < 2) {
     const std::int64_t difference = dice(7) - 3;
@@ -114,11 +125,14 @@ Actor::Step Actor::change() {
 Actor::Step Actor::look() {
   const std::string key = name();
   if (dice(3) == 0) {
-    std::string raw;
-    rendezvous::append_bytes(raw, key);
-    return step({.code = StoreCode::check, .list = {raw, 1}}, {.kind = Kind::check});
+    const std::string raw = keys();
+    return step({.code = StoreCode::check, .list = {raw, number_of_keys()}}, {.kind = Kind::check});
   }
   if (is_queue()) return step({.code = StoreCode::queue_len, .key = key}, {.kind = Kind::length});
+  if (is_pair()) {
+    const std::string raw = keys();
+    return step({.code = StoreCode::multi_get, .list = {raw, 2}}, {.kind = Kind::get});
+  }
   return step({.code = StoreCode::get, .key = key}, {.kind = Kind::get});
 }
 
@@ -133,8 +147,23 @@ bool Actor::is_queue() const {
   return name_ % kNamesPerScene == kNamesPerScene - 1;
 }
 
+bool Actor::is_pair() const {
+  return name_ % kNamesPerScene == kNamesPerScene - 2;
+}
+
 std::string Actor::name() const {
   return "/name/" + std::to_string(name_);
+}
+
+std::string Actor::keys() const {
+  std::string raw;
+  if (!is_pair()) {
+    rendezvous::append_bytes(raw, name());
+    return raw;
+  }
+  rendezvous::append_bytes(raw, name() + "/1");
+  rendezvous::append_bytes(raw, name() + "/2");
+  return raw;
 }
 
 // ---- asking
@@ -171,6 +200,12 @@ bool Actor::read_reply(Operation& operation) {
     case Kind::get:
     case Kind::compare_set:
       bytes = connection_->receive_bytes();
+      if (bytes && is_pair()) {
+        const auto second = connection_->receive_bytes();
+        if (!second) return false;
+        // Nobody has written this: no order explains it.
+        if (*second != *bytes) *bytes += " beside " + *second;
+      }
       break;
     case Kind::check:
       bytes = connection_->receive(1);
@@ -213,9 +248,8 @@ void Actor::leave_within(std::vector<Step> steps) {
 }
 
 void Actor::wait() {
-  std::string raw;
-  rendezvous::append_bytes(raw, name());
-  const StoreRequest request{.code = StoreCode::wait, .list = {raw, 1}};
+  const std::string raw = keys();
+  const StoreRequest request{.code = StoreCode::wait, .list = {raw, number_of_keys()}};
   Operation ended = step(request, {.kind = Kind::wait}).operation;
   ended.invoked = now();
   Operation cancelled = ended;

@@ -1,9 +1,13 @@
+// A pair is two keys that are always written together, by MULTI_SET, and read together, by
+// MULTI_GET: one name with one value, as long as a request with several keys is one step.
+//
 // A client that does random things to a few names of a store, leaves at random bytes, and writes
 // down what it asked and what it was told.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -67,7 +71,11 @@ class Actor {
   [[nodiscard]] Step change();
   [[nodiscard]] std::string some_value();
   [[nodiscard]] bool is_queue() const;  // the last of the names; the others are keys
+  [[nodiscard]] bool is_pair() const;   // the last but one
   [[nodiscard]] std::string name() const;
+  // The keys behind the name, as a list on the wire, and how many there are.
+  [[nodiscard]] std::string keys() const;
+  [[nodiscard]] std::size_t number_of_keys() const { return is_pair() ? 2 : 1; }
   [[nodiscard]] int dice(int sides) {
     return static_cast<int>(random_() % static_cast<unsigned>(sides));
   }
