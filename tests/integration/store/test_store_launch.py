@@ -15,6 +15,8 @@ sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "intero
 from launcher_harness import Job, children_of, wait_until  # noqa: E402
 from tcpstore_client import Client  # noqa: E402
 
+# Its shadow is more than any limit of address space allows.
+SANITIZED = any(mark in open(os.environ["DDPLAUNCH"], "rb").read() for mark in (b"__asan_init", b"__tsan_init"))
 LOOPBACK = ("0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
 
 
@@ -113,6 +115,25 @@ class FewDescriptors(unittest.TestCase):
             self.assertEqual(job.wait(), 0, job.stderr())
             for connection in silent:
                 connection.close()
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer needs address space without bound")
+class LittleMemory(unittest.TestCase):
+    def test_where_the_store_finds_no_memory_one_line_says_what_to_do(self):
+        port = free_port()
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))  # noqa: E731
+        with Job("report={report}:ready", "wait-for={folder}/never", options=["--master-port=%d" % port],
+                 preexec=limit) as job:
+            job.expect("ready", 2)
+            with Client(port, "C") as client:
+                with self.assertRaises((ConnectionError, AssertionError)):
+                    for i in range(100):
+                        client.ask("SET", "/k%d" % i, bytes(8 << 20))
+                        client.keys()
+            self.assertEqual(job.wait(), 1)
+            lines = [line for line in job.stderr().splitlines() if "memory" in line or "alloc" in line]
+            self.assertEqual(len(lines), 1, job.stderr())
+            self.assertRegex(lines[0], "^ddplaunch: cannot go on: out of memory [(]raise ulimit -v ")
 
 
 if __name__ == "__main__":
