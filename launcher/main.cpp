@@ -124,7 +124,7 @@ int launch(int argc, char** argv, Guarded guarded) {
 
 int main(int argc, char** argv) {
   Guarded guarded = fork_agent();  // Before all else: see there.
-  // Over the limit of file sizes a call shall fail and be explained; workers get the default back.
+  // Over the limit of file sizes a call shall fail and be explained; workers get what was found.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return launch(argc, argv, std::move(guarded));

@@ -45,11 +45,12 @@ struct WorkersSpawned {
   RoundId round;
   std::vector<std::int64_t> pids;
 };                    // by local rank
-struct SpawnFailed {  // those that had been started are already killed and reaped
+struct SpawnFailed {  // those that had been started are already killed and reaped, but `not_killed`
   RoundId round;
   LocalRank local_rank;
   std::int32_t exit_code;  // 126, 127, or 1 where this host had no room for another process
   std::string reason;
+  std::vector<std::int64_t> not_killed = {};  // pids of those that even SIGKILL didn't end in time
 };
 struct WorkerExit {
   LocalRank local_rank;
@@ -97,8 +98,9 @@ struct SpawnWorkers {
 struct SignalWorker {
   LocalRank local_rank;
   std::int32_t signal;
-  bool passed_on = false;  // the user's own, which ends nothing
-};                         // the worker's own process only
+  // It shall end: what of it lives on, should it die before SIGKILL, gets the signal too.
+  bool to_end = false;
+};  // the worker's own process only
 struct KillWorker {
   LocalRank local_rank;
 };                        // everything of the worker's
@@ -112,7 +114,13 @@ struct ContinueGuardian {
 };
 struct SweepRemains {
   RoundId round;
-};  // kill and reap what workers left behind; answered by RemainsGone
+  // What these left isn't killed: it is told to end, by `signal`, and waited for.
+  std::vector<LocalRank> spared = {};
+  std::int32_t signal = 0;
+};  // hear out, kill and reap what workers left behind; answered by RemainsGone
+struct KillRemains {
+  RoundId round;
+};  // while SweepRemains isn't answered: nothing is spared or waited for any more
 struct PublishDeath {
   Failure failure;
 };            // to survivors' control page and store, before anyone is stopped
@@ -134,9 +142,10 @@ struct ExitAgent {
   std::vector<EndCount> others_failed = {};  // there too: beside the first cause, not as we asked
 };
 
-using AgentEffect = std::variant<ReportStatus, OpenStore, CloseStore, SpawnWorkers, SignalWorker,
-                                 KillWorker, PauseWorkers, ResumeWorkers, StopGuardian,
-                                 ContinueGuardian, SweepRemains, PublishDeath, Say, ExitAgent>;
+using AgentEffect =
+    std::variant<ReportStatus, OpenStore, CloseStore, SpawnWorkers, SignalWorker, KillWorker,
+                 PauseWorkers, ResumeWorkers, StopGuardian, ContinueGuardian, SweepRemains,
+                 KillRemains, PublishDeath, Say, ExitAgent>;
 using AgentEffects = std::vector<AgentEffect>;
 
 }  // namespace ddp::launcher

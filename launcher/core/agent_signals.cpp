@@ -106,7 +106,7 @@ void Agent::pass_on(const SignalReceived& event, Instant now, AgentEffects& effe
                                            ? ": no worker is there to get it"
                                            : ": passed on to " + count_of_workers(living.size()))});
   for (const LocalRank rank : living) {
-    effects.emplace_back(SignalWorker{rank, event.signal, true});
+    effects.emplace_back(SignalWorker{rank, event.signal});
   }
 }
 

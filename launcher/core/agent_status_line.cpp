@@ -101,7 +101,9 @@ std::string of_workers(const WorkerGroup& group, Instant now) {
       }
       return group.alive().size() < group.size() ? some_have_ended(group, now) : std::string();
     case Stage::sweeping:
-      return "ending what workers left behind";
+      return "ending what workers left behind" +
+             (group.kill_at() ? ", SIGKILL in " + left_until(*group.kill_at(), now)
+                              : std::string());
     default:
       return {};
   }

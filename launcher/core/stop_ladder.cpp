@@ -22,7 +22,7 @@ std::vector<StopEffect> StopLadder::begin(const std::vector<LocalRank>& alive, s
   active_ = true;
   alive_ = alive;
   for (const LocalRank rank : alive_) {
-    effects.emplace_back(SendSignal{rank, signal});
+    effects.emplace_back(SendSignal{rank, signal, true});
   }
   for (const LocalRank rank : alive_) {
     effects.emplace_back(SendSignal{rank, SIGCONT});
@@ -32,10 +32,11 @@ std::vector<StopEffect> StopLadder::begin(const std::vector<LocalRank>& alive, s
 
 std::vector<StopEffect> StopLadder::hurry() {
   std::vector<StopEffect> effects;
-  if (!active_ || killed_) {
+  if (killed_ || (!active_ && obeyed_.empty())) {
     return effects;
   }
   killed_ = true;
+  obeyed_.clear();
   kill_at_.reset();
   left_.reset();
   for (const LocalRank rank : alive_) {
@@ -59,11 +60,14 @@ void StopLadder::resume(Instant now) {
 }
 
 void StopLadder::exited(LocalRank local_rank) {
-  alive_.erase(std::remove(alive_.begin(), alive_.end(), local_rank), alive_.end());
-  if (alive_.empty()) {
-    active_ = false;
-    kill_at_.reset();
-    left_.reset();
+  const auto left = std::remove(alive_.begin(), alive_.end(), local_rank);
+  if (left == alive_.end()) {
+    return;
+  }
+  alive_.erase(left, alive_.end());
+  active_ = !alive_.empty();
+  if (!killed_) {
+    obeyed_.push_back(local_rank);
   }
 }
 

@@ -1,5 +1,5 @@
 // How workers are brought to an end: a signal to each, a grace period, then SIGKILL to all that is
-// theirs.
+// theirs. What a worker leaves that ended within the period has what is left of it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace ddp::launcher {
 struct SendSignal {
   rendezvous::LocalRank local_rank;
   std::int32_t signal;
-};  // to the worker's own process
+  bool to_end = false;  // what the worker leaves, should it end of this, gets the same
+};                      // to the worker's own process
 struct SendKill {
   rendezvous::LocalRank local_rank;
 };  // to everything of the worker's
@@ -36,12 +37,15 @@ class StopLadder {
   void resume(rendezvous::Instant now);
   void exited(rendezvous::LocalRank local_rank);
   [[nodiscard]] std::vector<StopEffect> on_time(rendezvous::Instant now);
+  // Ended after they were told to and before SIGKILL: what they left may go on until next_deadline.
+  [[nodiscard]] const std::vector<rendezvous::LocalRank>& obeyed() const { return obeyed_; }
   [[nodiscard]] std::optional<rendezvous::Instant> next_deadline() const;
-  [[nodiscard]] bool active() const;
+  [[nodiscard]] bool active() const;  // some worker is being stopped
 
  private:
   rendezvous::Duration grace_;
   std::vector<rendezvous::LocalRank> alive_;
+  std::vector<rendezvous::LocalRank> obeyed_;
   std::optional<rendezvous::Instant> kill_at_;
   std::optional<rendezvous::Duration> left_;  // of the grace period, while paused
   bool active_ = false;

@@ -13,6 +13,13 @@ namespace ddp::launcher {
 
 using rendezvous::FailureKind;
 
+namespace {
+
+constexpr const char* kCannotBeKilled =
+    " cannot be killed (waiting in the kernel, state D?): the job goes on without waiting for it";
+
+}  // namespace
+
 WorkerGroup::WorkerGroup(Placement placement, GroupSite site)
     : placement_(std::move(placement)), site_(std::move(site)), ladder_(site_.grace) {}
 
@@ -52,6 +59,7 @@ void WorkerGroup::kill(Instant now, AgentEffects& effects) {
   if (climbing_) {
     climb(ladder_.hurry(), now, effects);
   }
+  kill_remains(effects);
 }
 
 void WorkerGroup::pause(Instant now, AgentEffects& effects) {
@@ -113,6 +121,10 @@ void WorkerGroup::spawn_failed(const SpawnFailed& event, Instant now, AgentEffec
     worker.alive = false;
   }
   stage_ = Stage::running;
+  for (const std::int64_t pid : event.not_killed) {
+    effects.emplace_back(Say{Say::Level::error, "the worker with pid " + std::to_string(pid) +
+                                                    " on " + site_.host + kCannotBeKilled});
+  }
   Death death;
   death.failure.kind = FailureKind::spawn_failed;
   death.failure.host = site_.host;
@@ -305,16 +317,36 @@ void WorkerGroup::advance(Instant now, AgentEffects& effects) {
     stage_ = Stage::succeeded;
   }
   if (stage_ == Stage::succeeded && stop_signal_) {
-    stage_ = Stage::sweeping;
-    write_off_at_.reset();
-    effects.emplace_back(SweepRemains{placement_.round});
+    sweep(effects);
+  }
+}
+
+void WorkerGroup::sweep(AgentEffects& effects) {
+  stage_ = Stage::sweeping;
+  write_off_at_.reset();
+  SweepRemains sweep{placement_.round};
+  sparing_ = !kill_wanted_ && site_.grace > Duration{} && !ladder_.obeyed().empty();
+  if (sparing_) {
+    sweep.spared = ladder_.obeyed();
+    sweep.signal = *stop_signal_;
+  }
+  effects.emplace_back(std::move(sweep));
+  if (kill_wanted_) {
+    kill_remains(effects);
+  }
+}
+
+void WorkerGroup::kill_remains(AgentEffects& effects) {
+  sparing_ = false;
+  if (stage_ == Stage::sweeping && !std::exchange(remains_killed_, true)) {
+    effects.emplace_back(KillRemains{placement_.round});
   }
 }
 
 void WorkerGroup::climb(const std::vector<StopEffect>& steps, Instant now, AgentEffects& effects) {
   for (const StopEffect& step : steps) {
     if (const auto* send = std::get_if<SendSignal>(&step)) {
-      effects.emplace_back(SignalWorker{send->local_rank, send->signal});
+      effects.emplace_back(SignalWorker{send->local_rank, send->signal, send->to_end});
       note_sent(send->signal);
     } else {
       note_sent(SIGKILL);
@@ -340,13 +372,16 @@ void WorkerGroup::on_time(Instant now, AgentEffects& effects) {
   if (culprit_until_ && !paused_ && now >= *culprit_until_) {
     stop(SIGTERM, now, effects);
   }
+  if (sparing_ && ladder_.next_deadline() && now >= *ladder_.next_deadline()) {
+    effects.emplace_back(Say{Say::Level::warning, "what workers left behind did not end within " +
+                                                      grace_text() + ": it is killed"});
+    kill_remains(effects);
+  }
   const std::vector<StopEffect> steps = ladder_.on_time(now);
   for (const StopEffect& step : steps) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(site_.grace).count();
-    effects.emplace_back(
-        Say{Say::Level::warning, name(std::get<SendKill>(step).local_rank) +
-                                     " did not end within " + std::to_string(seconds) + " s of " +
-                                     signal_name(*stop_signal_) + ": it is killed"});
+    effects.emplace_back(Say{Say::Level::warning, name(std::get<SendKill>(step).local_rank) +
+                                                      " did not end within " + grace_text() +
+                                                      ": it is killed"});
   }
   climb(steps, now, effects);
   if (stage_ == Stage::running && write_off_at_ && now >= *write_off_at_) {
@@ -355,19 +390,27 @@ void WorkerGroup::on_time(Instant now, AgentEffects& effects) {
   }
 }
 
+std::string WorkerGroup::grace_text() const {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(site_.grace).count();
+  return std::to_string(seconds) + " s of " + signal_name(*stop_signal_);
+}
+
 void WorkerGroup::write_off(AgentEffects& effects) {
   for (const LocalRank rank : alive()) {
-    effects.emplace_back(
-        Say{Say::Level::error, name(rank) + " cannot be killed (waiting in the kernel, state D?): "
-                                            "the job goes on without waiting for it"});
+    effects.emplace_back(Say{Say::Level::error, name(rank) + kCannotBeKilled});
     workers_[static_cast<std::size_t>(rank.value)].alive = false;
     ladder_.exited(rank);
   }
 }
 
+std::optional<Instant> WorkerGroup::kill_at() const {
+  const bool somebody_waits = sparing_ || stage_ == Stage::running;
+  return somebody_waits ? ladder_.next_deadline() : std::nullopt;
+}
+
 std::optional<Instant> WorkerGroup::next_deadline() const {
   if (stage_ != Stage::running) {
-    return std::nullopt;
+    return stage_ == Stage::sweeping ? kill_at() : std::nullopt;
   }
   if (culprit_until_) {
     return paused_ ? std::nullopt : culprit_until_;

@@ -31,7 +31,7 @@ class WorkerGroup {
     spawning,   // SpawnWorkers has been asked for
     running,    // some worker lives, or is being stopped
     succeeded,  // all exited with 0; what they left behind may still live
-    sweeping,   // no worker lives; SweepRemains has been asked for
+    sweeping,   // no worker lives; SweepRemains has been asked for, and perhaps KillRemains
     gone,       // nothing lives
   };
   // A worker that SIGKILL has not ended after this long (state D) is written off.
@@ -82,8 +82,9 @@ class WorkerGroup {
   [[nodiscard]] std::vector<LocalRank> alive() const;
   [[nodiscard]] std::size_t size() const { return workers_.size(); }
   [[nodiscard]] std::optional<Instant> last_end() const { return last_end_; }  // of a worker
-  // When those that are being stopped get SIGKILL; when those that got it are written off.
-  [[nodiscard]] std::optional<Instant> kill_at() const { return ladder_.next_deadline(); }
+  // When those that are being stopped, or what they left, get SIGKILL; when those that got it are
+  // written off.
+  [[nodiscard]] std::optional<Instant> kill_at() const;
   [[nodiscard]] std::optional<Instant> write_off_at() const { return write_off_at_; }
 
  private:
@@ -106,6 +107,9 @@ class WorkerGroup {
   void advance(Instant now, AgentEffects& effects);
   void climb(const std::vector<StopEffect>& steps, Instant now, AgentEffects& effects);
   void write_off(AgentEffects& effects);
+  void sweep(AgentEffects& effects);
+  void kill_remains(AgentEffects& effects);
+  [[nodiscard]] std::string grace_text() const;
   [[nodiscard]] std::string name(LocalRank local_rank) const;
 
   Placement placement_;
@@ -119,11 +123,13 @@ class WorkerGroup {
   bool paused_ = false;
   Instant paused_since_{};
   bool kill_wanted_ = false;
+  bool sparing_ = false;  // while sweeping: remains of some workers have their grace period
+  bool remains_killed_ = false;
   bool published_ = false;
   std::optional<Failure> loss_elsewhere_;
   std::int32_t lost_count_ = 0;
   std::vector<Failure> new_losses_;  // not acted on yet
-  bool failed_ = false;  // some worker, and it was no loss
+  bool failed_ = false;              // some worker, and it was no loss
   std::optional<Instant> write_off_at_;
   Deaths deaths_;
   std::optional<Instant> culprit_until_;  // until then the cause of a consequence is waited for

@@ -126,9 +126,12 @@ AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Gu
       signals_(context_, guarded.signals,
                {[this](int signal, pid_t sender) { on_signal(signal, sender); },
                 [this] { strangers_.child_ended(); }}),
+      found_signals_(guarded.found),
       namespace_(make_namespace(config_)),
       strangers_(context_, {[this](pid_t pid) { return is_ours(pid); },
                             [this](const std::string& text) { console_.line(text); }}),
+      remains_(context_, strangers_, namespace_.get(),
+               [this](const std::string& text) { console_.line(text); }),
       error_files_(places_for_files(environment), config_.run_id, guarded.folder_note),
       limit_of_files_(raise_limit_of_files()),
       agent_(config_, host_name_, node_, environment),
@@ -199,11 +202,21 @@ void AgentRunner::tell_verdict(int exit_code) {
     facts.verdict = exit_->verdict;
     facts.reason = exit_->reason;
   }
-  if (facts.verdict && facts.verdict->failure) context.hints.interpreter = interpreter_of(config_);
+  if (facts.verdict && facts.verdict->failure) {
+    context.hints.interpreter = interpreter_of(config_);
+    quote_what_came_late(*facts.verdict->failure);
+  }
   if (facts.verdict) console_.text(verdict_text(*facts.verdict, context));
   if (config_.report_file.empty()) return;
   const auto trouble = write_report(config_.report_file, verdict_json(facts, context));
   if (trouble) console_.line(*trouble);
+}
+
+// What a worker has piped its output through writes the last of it after the worker's end.
+void AgentRunner::quote_what_came_late(Failure& failure) const {
+  if (!workers_ || failure.host != host_name_) return;
+  std::string last_output = workers_->last_output_of(failure);
+  if (!last_output.empty()) failure.last_output = std::move(last_output);
 }
 
 // ---- events ----------------------------------------------------------------------------------
@@ -292,7 +305,8 @@ void AgentRunner::carry_out(const SpawnWorkers& effect) {
                               [this] { strangers_.child_ended(); }});
   workers_->start(
       effect.plan, error_files_,
-      {limit_of_files_, namespace_ ? std::optional(namespace_->birthplace()) : std::nullopt},
+      {limit_of_files_, namespace_ ? std::optional(namespace_->birthplace()) : std::nullopt,
+       found_signals_},
       console_, streams_);
   if (!workers_->output_trouble().empty()) status_line_.reset();  // they may write past us
   error_files_.tidy();                                            // now that the new ones run
@@ -313,12 +327,7 @@ void AgentRunner::say_output_trouble() {
 }
 
 void AgentRunner::carry_out(const SignalWorker& effect) {
-  if (!workers_) return;
-  if (effect.passed_on) {
-    workers_->pass_on(effect.local_rank, effect.signal);
-  } else {
-    workers_->signal(effect.local_rank, effect.signal);
-  }
+  if (workers_) workers_->signal(effect.local_rank, effect.signal, effect.to_end);
 }
 
 void AgentRunner::carry_out(const KillWorker& effect) {
@@ -349,20 +358,14 @@ void AgentRunner::signal_guardian(int signal) {
 }
 
 void AgentRunner::carry_out(const SweepRemains& effect) {
-  const auto sweep_our_children = [this, round = effect.round] {
-    strangers_.sweep([this, round] {
-      if (workers_) workers_->finish_output();
-      handle(RemainsGone{round});
-    });
-  };
-  if (!namespace_) return sweep_our_children();
-  namespace_->sweep(context_, [this, sweep_our_children](const std::string& left) {
-    if (!left.empty()) {
-      console_.line("what workers left behind could not be killed and may still run: " + left +
-                    " (numbers of their own PID namespace)");
-    }
-    sweep_our_children();
+  remains_.sweep(workers_.get(), effect, [this, round = effect.round] {
+    if (workers_) workers_->finish_output();
+    handle(RemainsGone{round});
   });
+}
+
+void AgentRunner::carry_out(const KillRemains&) {
+  remains_.kill();
 }
 
 bool AgentRunner::is_ours(pid_t pid) const {

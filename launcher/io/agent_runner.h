@@ -19,6 +19,7 @@
 #include "launcher/io/event_file.h"
 #include "launcher/io/guardian.h"
 #include "launcher/io/pid_namespace.h"
+#include "launcher/io/remains.h"
 #include "launcher/io/round_workers.h"
 #include "launcher/io/signals.h"
 #include "launcher/io/status_line.h"
@@ -56,6 +57,7 @@ class AgentRunner {
   void carry_out(const StopGuardian& effect);
   void carry_out(const ContinueGuardian& effect);
   void carry_out(const SweepRemains& effect);
+  void carry_out(const KillRemains& effect);
   void carry_out(const PublishDeath& effect);
   void carry_out(const Say& effect);
   void carry_out(const ExitAgent& effect);
@@ -67,6 +69,7 @@ class AgentRunner {
   void on_signal(int signal, pid_t sender);
   void say_output_trouble();
   void tell_verdict(int exit_code);
+  void quote_what_came_late(Failure& failure) const;
 
   LaunchConfig config_;
   StreamPlan streams_;
@@ -79,8 +82,10 @@ class AgentRunner {
   UniqueFd guardian_pidfd_;
   boost::asio::steady_timer timer_;
   Signals signals_;
+  SignalState found_signals_;
   std::unique_ptr<PidNamespace> namespace_;  // with --isolate=pid
   Strangers strangers_;
+  Remains remains_;
   ErrorFiles error_files_;
   std::optional<rlimit> limit_of_files_;  // the original one, where it was raised
   Agent agent_;

@@ -153,8 +153,8 @@ bool reap(pid_t pid) {
   return ::waitpid(pid, nullptr, WNOHANG) == pid;
 }
 
-void GroupKiller::kill_group_of(pid_t ended, std::span<const pid_t> spared) {
-  const pid_t group = ::getpgid(ended);
+void GroupKiller::kill_group_of(pid_t child, std::span<const pid_t> spared) {
+  const pid_t group = ::getpgid(child);
   if (group <= 1 || std::find(killed_.begin(), killed_.end(), group) != killed_.end()) return;
   const bool is_spared =
       group == ::getpgrp() || std::any_of(spared.begin(), spared.end(),
@@ -162,6 +162,36 @@ void GroupKiller::kill_group_of(pid_t ended, std::span<const pid_t> spared) {
   if (is_spared) return;
   ::kill(-group, SIGKILL);
   killed_[next_++ % kRemembered] = group;
+}
+
+bool ignores_signal(pid_t pid, int signal) {
+  std::array<char, 64> path;
+  std::snprintf(path.data(), path.size(), "/proc/%d/status", pid);
+  const UniqueFd fd(::open(path.data(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> buffer;
+  const ssize_t length = fd.valid() ? ::read(fd.get(), buffer.data(), buffer.size()) : 0;
+  if (length <= 0) return false;
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(length));
+  constexpr std::string_view kName = "SigIgn:\t";
+  const std::size_t begin = text.find(kName);
+  if (begin == std::string_view::npos) return false;
+  std::uint64_t ignored = 0;
+  std::from_chars(text.data() + begin + kName.size(), text.data() + text.size(), ignored, 16);
+  return (ignored >> (signal - 1) & 1) != 0;
+}
+
+bool SparedSessions::contains(pid_t child) const {
+  return !empty() && std::binary_search(sessions_.begin(), sessions_.end(), ::getsid(child));
+}
+
+void SparedSessions::tell_to_end(pid_t child) {
+  if (std::find(told_.begin(), told_.end(), child) != told_.end()) return;
+  told_[next_++ % kRemembered] = child;
+  if (::getpgid(child) != ::getsid(child)) {
+    ::kill(child, signal_);
+    ::kill(child, SIGCONT);
+  }
+  if (signal_ != SIGTERM && ignores_signal(child, signal_)) ::kill(child, SIGTERM);
 }
 
 ProcessLook look_at(pid_t pid) {

@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kLauncherFailed = 1;
 constexpr int kSignalBase = 128;
-constexpr int kSweepLimitSeconds = 10;
+constexpr int kSweepLimitSeconds = static_cast<int>(kSweepLimit.count());
 constexpr int kSayLimitMs = 1000;
 constexpr timespec kBetweenPasses{0, 5'000'000};
 constexpr int kLooksBesideBystanders = 3;
@@ -50,19 +50,14 @@ constexpr int kReapedAtOnce = 100'000;
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), size);
 }
 
-bool is_ignored(int signal) {
-  struct sigaction action {};
-  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-sigset_t block_signals() {
+sigset_t block_signals(const SignalState& found) {
   sigset_t set;
   sigemptyset(&set);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     const SignalRole role = role_of_signal(signal);
     // Blocked it comes, ignored or not.
-    const bool wanted =
-        role == SignalRole::resumes || signal == kStopGuardian || !is_ignored(signal);
+    const bool wanted = role == SignalRole::resumes || signal == kStopGuardian ||
+                        sigismember(&found.ignored, signal) != 1;
     if (role != SignalRole::not_ours && wanted) sigaddset(&set, signal);
   }
   sigaddset(&set, SIGCHLD);
@@ -128,12 +123,39 @@ class Guardian {
 
   void reap_all() {
     int status = 0;
-    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-      bystanders_.remove(pid);  // the number may be anybody's next
-      if (pid != agent_) continue;
+    for (bool adopted = false; const auto pid = find_ended_child();) {
+      if (*pid != agent_ && !std::exchange(adopted, true)) adopt_children();
+      if (*pid != agent_ && is_bystander(*pid)) adopt_session_of(*pid);
+      if (::waitpid(*pid, &status, WNOHANG) != *pid) return;
+      bystanders_.remove(*pid);  // the number may be anybody's next
+      if (*pid != agent_) continue;
       agent_status_ = status;
       agent_ = 0;
+      return;  // what comes now is the job's
     }
+  }
+
+  // As long as the agent lives, what the job leaves comes to the agent. So what has come to us
+  // until then is none of the job's: a bystander has left it.
+  void adopt_children() {
+    if (!children_.read()) return;
+    // Not by waiting for it: its children come to us a moment before all its threads are gone, but
+    // not as long as the first one, whose state this is, lives.
+    const char state = look_at(agent_).state;
+    if (state == '?' || state == 'Z' || state == 'X') return;
+    bystanders_ = children_;
+    bystanders_.remove(agent_);
+  }
+
+  // Also what a bystander leaves whose end we are not told of. The job's processes are in none of
+  // these sessions, for the agent and each worker lead one of their own.
+  [[nodiscard]] bool is_bystander(pid_t child) const {
+    if (bystanders_.contains(child)) return true;
+    const pid_t session = ::getsid(child);
+    const auto others = bystanders_.pids();
+    return session == ::getsid(0) ||
+           std::any_of(others.begin(), others.end(),
+                       [session](pid_t other) { return ::getsid(other) == session; });
   }
 
   // All that the agent leaves is, or becomes, our child. Each pass brings the children of those
@@ -146,8 +168,9 @@ class Guardian {
     int found_none = 0;  // a list that is read while it changes may miss one
     for (reap_the_jobs(); has_children(); reap_the_jobs()) {
       if (now() > give_up || !children_.read()) return name_the_unkillable();
-      found_none = kill_the_jobs() ? 0 : found_none + 1;
-      if (found_none >= kLooksBesideBystanders && !bystanders_.pids().empty()) return;
+      const auto [killed, spared] = kill_the_jobs();
+      found_none = killed ? 0 : found_none + 1;
+      if (found_none >= kLooksBesideBystanders && spared) return;
       ::sigtimedwait(&child_ended, nullptr, &kBetweenPasses);
     }
   }
@@ -157,7 +180,8 @@ class Guardian {
     for (int reaped = 0; reaped < kReapedAtOnce; ++reaped) {
       const auto pid = find_ended_child();
       if (!pid) return;
-      if (bystanders_.contains(*pid)) {
+      if (is_bystander(*pid)) {
+        adopt_session_of(*pid);
         bystanders_.remove(*pid);  // the number may be anybody's next
       } else {
         groups.kill_group_of(*pid, bystanders_.pids());
@@ -166,14 +190,28 @@ class Guardian {
     }
   }
 
-  bool kill_the_jobs() {
-    bool any = false;
+  // Its number is the session's only as long as somebody is known to be in it.
+  void adopt_session_of(pid_t ended) {
+    const pid_t session = ::getsid(ended);
+    if (session == ::getsid(0) || !children_.read()) return;
     for (const pid_t pid : children_.pids()) {
-      if (bystanders_.contains(pid)) continue;
-      ::kill(pid, SIGKILL);
-      any = true;
+      if (::getsid(pid) == session && !bystanders_.contains(pid)) bystanders_.add(pid);
     }
-    return any;
+  }
+
+  struct Pass {
+    bool killed = false;
+    bool spared = false;
+  };
+
+  Pass kill_the_jobs() {
+    Pass pass;
+    for (const pid_t pid : children_.pids()) {
+      const bool spared = is_bystander(pid);
+      if (!spared) ::kill(pid, SIGKILL);
+      (spared ? pass.spared : pass.killed) = true;
+    }
+    return pass;
   }
 
   void name_the_unkillable() {
@@ -182,7 +220,7 @@ class Guardian {
       return;
     }
     for (const pid_t pid : children_.pids()) {
-      if (bystanders_.contains(pid)) continue;
+      if (is_bystander(pid)) continue;
       const ProcessLook look = look_at(pid);
       say("ddplaunch: process %d (%s) could not be killed in %d s, it is in state %c.\n", pid,
           look.name.data(), kSweepLimitSeconds, look.state);
@@ -240,7 +278,8 @@ bool is_closed(int pipe) {
 
 Guarded fork_agent() {
   fill_standard_descriptors();
-  const sigset_t signals = block_signals();
+  const SignalState found = look_at_signals();
+  const sigset_t signals = block_signals(found);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const std::span<char> folder_note = shared_page();
   // A script that has started something and then became us (`monitor & exec ddplaunch …`) has left
@@ -269,7 +308,7 @@ Guarded fork_agent() {
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0)));
   // Alive now, so the number was still its own a moment ago.
   if (is_closed(pipe[0])) ::_exit(kLauncherFailed);
-  return Guarded{UniqueFd(pipe[0]), guardian, std::move(pidfd), folder_note, signals};
+  return Guarded{UniqueFd(pipe[0]), guardian, std::move(pidfd), folder_note, signals, found};
 }
 
 void outlive_guardian() {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <span>
 
+#include "launcher/io/signal_state.h"
 #include "launcher/io/unique_fd.h"
 
 namespace ddp::launcher {
@@ -23,6 +24,7 @@ struct Guarded {
   // a job or would kill, and SIGCHLD, which is the agent's own. Without those that the user's shell
   // set to be ignored (nohup, a background job), which stay ignored. Blocked in both.
   sigset_t signals{};
+  SignalState found{};  // before anything was changed: workers get it
 };
 
 // Call it first in main, before any thread, descriptor or big allocation: the caller becomes the

@@ -16,14 +16,14 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <span>
 
 #include "launcher/io/children.h"
 
 namespace ddp::launcher {
 namespace {
 
-constexpr int kSweepLimitSeconds = 10;
-constexpr timespec kBetweenLooks{0, 20'000'000};
+constexpr int kBetweenLooksMs = 20;
 
 int write_file(const char* path, const char* text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
@@ -109,23 +109,62 @@ void name_those_left(SweepAnswer& answer) {
 
 // The kernel goes through all of the namespace in one step, and a fork that is under way fails: not
 // even a fork bomb gets away. No worker lives when this is asked for.
-SweepAnswer sweep(const sigset_t& child_ended) {
+SweepAnswer sweep_all(const sigset_t& child_ended) {
   SweepAnswer answer;
   ::kill(-1, SIGKILL);
-  const std::time_t give_up = now() + kSweepLimitSeconds;
+  const std::time_t give_up = now() + kSweepLimit.count();
   for (reap_all(); has_children(); reap_all()) {
     if (now() > give_up) {
       answer.all_gone = false;
       name_those_left(answer);
       return answer;
     }
+    constexpr timespec kBetweenLooks{0, kBetweenLooksMs * 1'000'000};
     ::sigtimedwait(&child_ended, nullptr, &kBetweenLooks);
   }
   return answer;
 }
 
+bool receive(int socket, SweepRequest& request) {
+  request.count = 0;
+  return ::recv(socket, &request, sizeof(request), 0) > 0;
+}
+
+bool kill_all_but(SparedSessions& spared) {
+  ChildList children;
+  children.read();
+  bool any = false;
+  for (const pid_t pid : children.pids()) {
+    if (spared.contains(pid)) {
+      spared.tell_to_end(pid);
+    } else {
+      ::kill(pid, SIGKILL);
+      any = true;
+    }
+  }
+  return any;
+}
+
+// `ended` is a signalfd. Only the end of a child brings another one, so that is waited for.
+SweepAnswer sweep(int socket, int ended, const sigset_t& child_ended, SweepRequest& request) {
+  SparedSessions spared(std::span(request.sessions).first(request.count), request.signal);
+  for (reap_all(); !spared.empty() && has_children(); reap_all()) {
+    const int limit = kill_all_but(spared) ? kBetweenLooksMs : -1;
+    std::array<pollfd, 2> ready{{{socket, POLLIN, 0}, {ended, POLLIN, 0}}};
+    if (::poll(ready.data(), ready.size(), limit) < 0) continue;
+    signalfd_siginfo told;
+    while (::read(ended, &told, sizeof(told)) > 0) {
+    }
+    if (ready[0].revents == 0) continue;
+    if (!receive(socket, request)) ::_exit(0);
+    spared = {};
+  }
+  return sweep_all(child_ended);
+}
+
 [[noreturn]] void serve(int socket, const sigset_t& child_ended) {
   const int ended = ::signalfd(-1, &child_ended, SFD_CLOEXEC | SFD_NONBLOCK);
+  SweepRequest request;
   for (;;) {
     std::array<pollfd, 2> ready{{{socket, POLLIN, 0}, {ended, POLLIN, 0}}};
     if (::poll(ready.data(), ready.size(), -1) < 0) continue;
@@ -134,9 +173,9 @@ SweepAnswer sweep(const sigset_t& child_ended) {
     }
     reap_all();
     if (ready[0].revents == 0) continue;
-    char request = 0;
-    if (::recv(socket, &request, 1, 0) <= 0) ::_exit(0);
-    const SweepAnswer answer = sweep(child_ended);
+    if (!receive(socket, request)) ::_exit(0);
+    SweepAnswer answer = sweep(socket, ended, child_ended, request);
+    answer.number = request.number;
     if (::send(socket, &answer, sizeof(answer), MSG_NOSIGNAL) < 0) ::_exit(0);
   }
 }

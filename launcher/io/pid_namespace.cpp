@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -147,15 +149,37 @@ Birthplace PidNamespace::birthplace() const {
   return {pidfd_.get(), namespaces_, root_.get(), folder_.get()};
 }
 
-void PidNamespace::sweep(boost::asio::io_context& context, OnSwept on_done) {
+void PidNamespace::sweep(boost::asio::io_context& context, std::vector<pid_t> spared, int signal,
+                         OnSwept on_done) {
   sweep_ = std::make_unique<Sweep>(context, socket_.get(), std::move(on_done));
-  constexpr char kRequest = 's';
-  // If it can't be asked it is dead, and the socket is at its end.
-  ::send(socket_.get(), &kRequest, sizeof(kRequest), MSG_NOSIGNAL);
+  if (!proc_trouble_.empty()) spared.clear();
+  spared.resize(std::min(spared.size(), SweepRequest::kMostSpared));
+  std::sort(spared.begin(), spared.end());
+  ask_to_sweep(spared, signal);
+  wait_for_answer();
+}
+
+void PidNamespace::wait_for_answer() {
   sweep_->answer.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                             [this](const boost::system::error_code& error) {
                               if (!error) read_answer();
                             });
+}
+
+void PidNamespace::spare_nobody() {
+  if (sweep_) ask_to_sweep({}, 0);
+}
+
+void PidNamespace::ask_to_sweep(const std::vector<pid_t>& spared, int signal) {
+  SweepRequest request;
+  request.number = ++requests_;
+  request.signal = signal;
+  request.count = static_cast<unsigned>(spared.size());
+  std::copy(spared.begin(), spared.end(), request.sessions.begin());
+  // If it can't be asked it is dead, and the socket is at its end.
+  ::send(socket_.get(), &request, offsetof(SweepRequest, sessions) + spared.size() * sizeof(pid_t),
+         MSG_NOSIGNAL);
+  if (!spared.empty()) return;
   sweep_->limit.expires_after(kAnswerLimit);
   sweep_->limit.async_wait([this](const boost::system::error_code& error) {
     if (!error && init_ > 0) ::kill(init_, SIGKILL);
@@ -167,6 +191,8 @@ void PidNamespace::read_answer() {
   if (::recv(socket_.get(), &answer, sizeof(answer), MSG_DONTWAIT) != sizeof(answer)) {
     init_ = -1;  // killed by somebody, and so the kernel has killed all the others
     answer = {};
+  } else if (answer.number != requests_) {
+    return wait_for_answer();  // it had answered before it was asked to hurry
   }
   const std::unique_ptr<Sweep> done = std::move(sweep_);
   done->on_done(answer.all_gone ? std::string() : answer.left.data());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "launcher/io/unique_fd.h"
 #include "rendezvous/core/result.h"
@@ -42,14 +43,20 @@ class PidNamespace {
   [[nodiscard]] bool is_init(pid_t pid) const { return pid == init_; }
 
   // Kills and reaps all that is in it; not while a worker lives. Calls `on_done` from `context`'s
-  // loop, with a text if something could not be killed.
+  // loop, with a text if something could not be killed. What is in the sessions `spared` (by the
+  // namespace's own count) is told to end by `signal`, and waited for; not where processes in it
+  // see another /proc, for then nobody there can be told apart.
   using OnSwept = std::function<void(const std::string& left)>;
-  void sweep(boost::asio::io_context& context, OnSwept on_done);
+  void sweep(boost::asio::io_context& context, std::vector<pid_t> spared, int signal,
+             OnSwept on_done);
+  void spare_nobody();  // from now on, in a sweep that is under way
 
  private:
   // What is there only between a request and its answer.
   struct Sweep;
 
+  void ask_to_sweep(const std::vector<pid_t>& spared, int signal);
+  void wait_for_answer();
   void read_answer();
 
   pid_t init_ = -1;
@@ -60,6 +67,7 @@ class PidNamespace {
   int namespaces_ = 0;
   std::string proc_trouble_;
   std::unique_ptr<Sweep> sweep_;
+  unsigned requests_ = 0;
 };
 
 }  // namespace ddp::launcher

@@ -9,13 +9,24 @@
 #include <utility>
 
 #include "launcher/core/failure_text.h"
+#include "launcher/core/worker_group.h"
 #include "launcher/io/spawner.h"
 
 namespace ddp::launcher {
+namespace {
+
+// What a worker piped its output through (`exec > >(tee log)`) writes the last of it after the
+// worker's own end: a moment, unless somebody holds the pipe who has nothing to say.
+constexpr std::chrono::milliseconds kHearingLimit{200};
+
+}  // namespace
 
 RoundWorkers::RoundWorkers(boost::asio::io_context& context, const Placement& placement,
                            Callbacks callbacks)
-    : context_(context), placement_(placement), callbacks_(std::move(callbacks)) {}
+    : context_(context),
+      placement_(placement),
+      callbacks_(std::move(callbacks)),
+      patience_(context) {}
 
 void RoundWorkers::start(const RoundPlan& plan, ErrorFiles& error_files,
                          const SpawnSettings& settings, Console& console,
@@ -51,6 +62,7 @@ void RoundWorkers::watch(std::vector<SpawnedProcess> processes) {
     tell(std::move(spawned));
   }
   for (std::size_t i = 0; i < processes.size(); ++i) {
+    own_numbers_.push_back(processes[i].own_number);
     workers_.push_back(std::make_unique<WorkerProcess>(
         context_, std::move(processes[i]),
         [this, i](const ExitStatus& status) { on_exit(i, status); }));
@@ -60,6 +72,10 @@ void RoundWorkers::watch(std::vector<SpawnedProcess> processes) {
     return;
   }
   for (const auto& worker : workers_) worker->kill_all();
+  patience_.expires_after(WorkerGroup::kKillPatience);
+  patience_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) tell_failure();
+  });
   tell_failure_when_all_are_gone();
 }
 
@@ -79,14 +95,14 @@ WorkerExit RoundWorkers::describe(std::size_t index, const ExitStatus& status) {
   WorkerExit exit{LocalRank{static_cast<std::int32_t>(index)}, status.exit_code, status.signal,
                   status.core_dumped};
   exit.peak_memory = status.peak_memory;
-  std::string last_output = output_->ended(index);
+  output_->ended(index);
   if (status.exit_code == 0 || failed_) return exit;
   ErrorFile file = read_error_file(error_paths_[index]);
   exit.message = std::move(file.message);
   exit.failed_at = file.failed_at;
   exit.told_at = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::system_clock::now().time_since_epoch());
-  exit.last_output = std::move(last_output);
+  exit.last_output = output_->last_lines(index);
   look_for_oom_kill(exit);
   return exit;
 }
@@ -115,6 +131,33 @@ void RoundWorkers::pass_on_window_size() {
   if (output_) output_->pass_on_window_size();
 }
 
+RoundWorkers::Sessions RoundWorkers::sessions_of(const std::vector<LocalRank>& local_ranks) const {
+  Sessions sessions;
+  for (const LocalRank local_rank : local_ranks) {
+    const auto index = static_cast<std::size_t>(local_rank.value);
+    sessions.ours.push_back(workers_.at(index)->pid());
+    sessions.theirs.push_back(own_numbers_.at(index));
+  }
+  return sessions;
+}
+
+void RoundWorkers::hear_out(std::function<void()> done) {
+  if (!output_) return done();
+  output_->hear_out(kHearingLimit, std::move(done));
+}
+
+void RoundWorkers::stop_hearing() {
+  if (output_) output_->stop_hearing();
+}
+
+std::string RoundWorkers::last_output_of(const Failure& failure) const {
+  const auto index = static_cast<std::size_t>(failure.local_rank);
+  const bool is_one_of_us = failure.local_rank >= 0 && index < workers_.size() &&
+                            failure.rank == placement_.first_rank.value + failure.local_rank &&
+                            failure.pid == workers_[index]->pid();
+  return is_one_of_us && output_ ? output_->last_lines(index) : std::string();
+}
+
 void RoundWorkers::finish_output() {
   if (output_) output_->finish();
 }
@@ -124,7 +167,16 @@ std::string RoundWorkers::output_trouble() const {
 }
 
 void RoundWorkers::tell_failure_when_all_are_gone() {
-  if (!any_alive()) tell(*failed_);
+  if (!any_alive()) tell_failure();
+}
+
+void RoundWorkers::tell_failure() {
+  patience_.cancel();
+  if (std::exchange(failure_told_, true)) return;
+  for (const auto& worker : workers_) {
+    if (worker->alive()) failed_->not_killed.push_back(worker->pid());
+  }
+  tell(*failed_);
 }
 
 void RoundWorkers::tell(AgentEvent event) {
@@ -133,13 +185,11 @@ void RoundWorkers::tell(AgentEvent event) {
                     [tell = callbacks_.on_event, event = std::move(event)] { tell(event); });
 }
 
-void RoundWorkers::signal(LocalRank local_rank, int signal) {
+void RoundWorkers::signal(LocalRank local_rank, int signal, bool to_end) {
+  WorkerProcess& worker = *workers_.at(static_cast<std::size_t>(local_rank.value));
+  if (!to_end) return worker.signal(signal);
   told_to_end_ = true;
-  workers_.at(static_cast<std::size_t>(local_rank.value))->signal(signal);
-}
-
-void RoundWorkers::pass_on(LocalRank local_rank, int signal) {
-  workers_.at(static_cast<std::size_t>(local_rank.value))->signal(signal);
+  worker.tell_to_end(signal);
 }
 
 void RoundWorkers::kill(LocalRank local_rank) {

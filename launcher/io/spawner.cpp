@@ -47,7 +47,8 @@ struct ChildPlan {
   StandardStreams streams;
   unsigned first_unneeded;  // above all that the child needs of our descriptors
   const rlimit* limit_of_files;
-  const std::vector<int>* changed_signals;
+  const std::vector<std::pair<int, sighandler_t>>* changed_signals;
+  const sigset_t* blocked_signals;
   char* const* candidates;  // ends with a null pointer
   char* const* arguments;
   char* const* environment;
@@ -57,6 +58,7 @@ struct ChildPlan {
   volatile pid_t pid;            // where a go-between makes it
   volatile int pidfd;
   volatile bool refused;  // by the namespace, not by the program
+  volatile pid_t own_number;
 };
 
 // Sanitizers' bookkeeping is the parent's, and the child would write into it.
@@ -90,13 +92,13 @@ DDP_RAW_CHILD void set_descriptors(ChildPlan& plan) {
 }
 
 DDP_RAW_CHILD void set_signals(ChildPlan& plan) {
-  const KernelSigaction by_default{};
-  const int* const signals = plan.changed_signals->data();
+  const std::pair<int, sighandler_t>* const changed = plan.changed_signals->data();
   for (std::size_t i = 0; i < plan.changed_signals->size(); ++i) {
-    ::syscall(SYS_rt_sigaction, signals[i], &by_default, nullptr, sizeof(std::uint64_t));
+    const KernelSigaction action{reinterpret_cast<std::uintptr_t>(changed[i].second), 0, 0, 0};
+    ::syscall(SYS_rt_sigaction, changed[i].first, &action, nullptr, sizeof(std::uint64_t));
   }
-  const std::uint64_t none = 0;
-  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof(none));
+  // Its first word is the kernel's own set.
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, plan.blocked_signals, nullptr, sizeof(std::uint64_t));
 }
 
 DDP_RAW_CHILD void die_with(ChildPlan& plan, pid_t parent) {
@@ -108,7 +110,7 @@ DDP_RAW_CHILD void die_with(ChildPlan& plan, pid_t parent) {
 DDP_RAW_CHILD int run_child(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   set_descriptors(plan);
-  ::syscall(SYS_setsid);
+  plan.own_number = static_cast<pid_t>(::syscall(SYS_setsid));
   if (plan.streams.terminal) {
     ::syscall(SYS_ioctl, plan.streams.err >= 0 ? 2 : 1, TIOCSCTTY, 0);
   }
@@ -216,21 +218,24 @@ SpawnRefusal no_birth(int error) {
   return {rendezvous::exit_code::kLauncherFailed, reason};
 }
 
-std::vector<int> signals_not_at_default() {
-  std::vector<int> signals;
+std::vector<std::pair<int, sighandler_t>> signals_to_change(const SignalState& wanted) {
+  std::vector<std::pair<int, sighandler_t>> changes;
   for (int signal = 1; signal < NSIG; ++signal) {
+    const sighandler_t handler = sigismember(&wanted.ignored, signal) == 1 ? SIG_IGN : SIG_DFL;
     struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) {
-      signals.push_back(signal);
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != handler) {
+      changes.emplace_back(signal, handler);
     }
   }
-  return signals;
+  return changes;
 }
 
 }  // namespace
 
 Spawner::Spawner(int control_page, SpawnSettings settings)
-    : control_page_(control_page), settings_(settings), changed_signals_(signals_not_at_default()) {
+    : control_page_(control_page),
+      settings_(settings),
+      changed_signals_(signals_to_change(settings_.signals)) {
   stack_ = ::mmap(nullptr, kStacksSize, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
@@ -289,6 +294,7 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
                  static_cast<unsigned>(highest) + 1,
                  settings_.limit_of_files ? &*settings_.limit_of_files : nullptr,
                  &changed_signals_,
+                 &settings_.signals.blocked,
                  candidates.data(),
                  arguments.data(),
                  environment.data(),
@@ -297,7 +303,8 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
                  static_cast<char*>(stack_) + kStacksSize,
                  -1,
                  -1,
-                 false};
+                 false,
+                 -1};
   const pid_t pid = clone_child(plan);
   if (plan.refused) return no_birth(plan.error);
   if (pid < 0) return no_room(errno);
@@ -314,7 +321,7 @@ std::variant<SpawnedProcess, SpawnRefusal> Spawner::start(const WorkerCommand& c
     ::waitpid(pid, nullptr, 0);
     return no_room(error);
   }
-  return SpawnedProcess{pid, std::move(owned), std::move(second)};
+  return SpawnedProcess{pid, plan.own_number, std::move(owned), std::move(second)};
 }
 
 }  // namespace ddp::launcher

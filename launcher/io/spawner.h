@@ -15,6 +15,7 @@
 #include "launcher/core/launch_config.h"
 #include "launcher/io/pid_namespace.h"
 #include "launcher/io/program_search.h"
+#include "launcher/io/signal_state.h"
 #include "launcher/io/unique_fd.h"
 
 namespace ddp::launcher {
@@ -24,6 +25,7 @@ inline constexpr int kWorkerControlPageFd = 3;  // what DDP_SHM_FD names
 // A child that was started; whoever holds it must reap it.
 struct SpawnedProcess {
   pid_t pid = -1;
+  pid_t own_number = -1;  // as it sees itself: another one in a PID namespace
   UniqueFd pidfd;
   UniqueFd second_pidfd;  // for the one that owns the process; made here, where room can run out
 };
@@ -47,11 +49,12 @@ struct WorkerCommand {
 struct SpawnSettings {
   std::optional<rlimit> limit_of_files;  // given back to workers
   std::optional<Birthplace> birthplace;  // the namespaces in which they begin, if not ours
+  SignalState signals{};                 // what they ignore and block
 };
 
 // One for a round. The child makes only raw system calls between its birth and exec: new session,
-// default signals, SIGKILL when the calling thread dies, the original limits, and no descriptors
-// but 0, 1, 2 and the control page.
+// signals as they are to be, SIGKILL when the calling thread dies, the original limits, and no
+// descriptors but 0, 1, 2 and the control page.
 class Spawner {
  public:
   // `control_page` may be -1, and outlives the spawner.
@@ -72,7 +75,8 @@ class Spawner {
   // Low numbers, taken early. The child copies our table up to the highest that it needs, and what
   // is made for the last of many workers has a high one.
   std::array<UniqueFd, 2> low_;
-  std::vector<int> changed_signals_;  // not at their default here
+  // Not as workers are to find them, and what these are to do: SIG_DFL or SIG_IGN.
+  std::vector<std::pair<int, sighandler_t>> changed_signals_;
   // The workers of a round run the same program: searched once.
   std::pair<std::string, std::string> searched_;  // name, PATH
   std::optional<std::vector<std::string>> found_;

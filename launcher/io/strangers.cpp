@@ -8,15 +8,18 @@
 namespace ddp::launcher {
 namespace {
 
-constexpr std::chrono::seconds kGiveUpAfter{10};
-constexpr int kReapedAtOnce = 1000;  // then the loop has its turn
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kLongestPause{50};
+constexpr int kMostNamed = 16;
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count());
+}
 
 }  // namespace
 
-Strangers::Strangers(boost::asio::io_context& context, Callbacks callbacks)
-    : callbacks_(std::move(callbacks)), context_(context), timer_(context) {}
+Strangers::Strangers(boost::asio::io_context& context, Callbacks callbacks, Limits limits)
+    : callbacks_(std::move(callbacks)), limits_(limits), context_(context), timer_(context) {}
 
 void Strangers::child_ended() {
   if (on_gone_) {
@@ -30,35 +33,71 @@ bool Strangers::reap_ended() {
   // The kernel shows one ended child at a time. A worker among them is its owner's, who calls again
   // when it has been reaped; so what hides behind it is not forgotten.
   GroupKiller groups;
-  for (int reaped = 0; reaped < kReapedAtOnce; ++reaped) {
+  for (int reaped = 0; reaped < limits_.reaped_at_once; ++reaped) {
     const auto pid = find_ended_child();
     if (!pid || callbacks_.is_worker(*pid)) return true;
-    if (on_gone_) groups.kill_group_of(*pid);  // while workers run, it may be theirs
+    // While workers run, it may be theirs.
+    if (on_gone_ && !spared_.contains(*pid)) groups.kill_group_of(*pid);
     if (!reap(*pid)) return true;
   }
   boost::asio::post(context_, [this] { child_ended(); });
   return false;
 }
 
-void Strangers::sweep(std::function<void()> on_gone) {
+void Strangers::sweep(std::vector<pid_t> spared, int signal, std::function<void()> on_gone) {
   on_gone_ = std::move(on_gone);
-  give_up_at_ = std::chrono::steady_clock::now() + kGiveUpAfter;
+  sessions_ = std::move(spared);
+  std::sort(sessions_.begin(), sessions_.end());
+  spared_ = SparedSessions(sessions_, signal);
+  give_up_at_ = std::chrono::steady_clock::now() + limits_.give_up_after;
+  pause_ = kFirstPause;
+  pass();
+}
+
+void Strangers::spare_nobody() {
+  if (!on_gone_) return;
+  spared_ = {};
+  give_up_at_ = std::chrono::steady_clock::now() + limits_.give_up_after;
   pause_ = kFirstPause;
   pass();
 }
 
 // What is killed here leaves its own children to us, so one pass after another until none is left.
 void Strangers::pass() {
-  if (!reap_ended()) return;  // listing children takes the square of how many there are
+  const bool reaped_all = reap_ended();
+  const bool out_of_time = std::chrono::steady_clock::now() >= give_up_at_;
+  // Listing children takes the square of how many there are. Whoever makes so many that there are
+  // always more has no more time for it than others.
+  if (!reaped_all && !(out_of_time && spared_.empty())) return;
   const std::vector<pid_t> left = find();
   if (left.empty()) return finish();
-  if (std::chrono::steady_clock::now() >= give_up_at_) return give_up(left);
-  for (const pid_t pid : left) ::kill(pid, SIGKILL);
+  // Where only the spared are left, the end of each calls us.
+  if (!kill_all_but_spared(left)) return;
+  if (out_of_time) {
+    if (spared_.empty()) give_up(left);
+    return;
+  }
   timer_.expires_after(pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error && on_gone_) pass();
   });
+}
+
+bool Strangers::kill_all_but_spared(const std::vector<pid_t>& left) {
+  GroupKiller groups;
+  bool any = false;
+  for (const pid_t pid : left) {
+    if (spared_.contains(pid)) {
+      spared_.tell_to_end(pid);
+      continue;
+    }
+    groups.kill_group_of(
+        pid);  // what it forks at this moment is caught by that, or by a later pass
+    ::kill(pid, SIGKILL);
+    any = true;
+  }
+  return any;
 }
 
 std::vector<pid_t> Strangers::find() {
@@ -72,12 +111,18 @@ std::vector<pid_t> Strangers::find() {
 }
 
 void Strangers::give_up(const std::vector<pid_t>& left) {
+  int named = 0;
   for (const pid_t pid : left) {
     const ProcessLook look = look_at(pid);
+    if (look.state == 'Z' || look.state == 'X') continue;  // only not reaped yet
+    if (named++ == kMostNamed) {
+      callbacks_.on_warning("more processes than these could not be killed.");
+      break;
+    }
     callbacks_.on_warning("process " + std::to_string(pid) + " (" + look.name.data() +
                           "), which a worker left behind, could not be killed in " +
-                          std::to_string(kGiveUpAfter.count()) + " s: it is in state " +
-                          look.state + ". It may still run.");
+                          seconds_text(limits_.give_up_after) + " s: it is in state " + look.state +
+                          ". It may still run.");
   }
   finish();
 }

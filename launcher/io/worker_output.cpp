@@ -7,6 +7,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -71,7 +72,8 @@ WorkerOutput::WorkerOutput(boost::asio::io_context& context, Console& console,
       console_(console),
       plan_(plan),
       tails_(workers),
-      buffer_(std::make_unique_for_overwrite<char[]>(kPiece)) {
+      buffer_(std::make_unique_for_overwrite<char[]>(kPiece)),
+      hearing_limit_(context) {
   check_limit(workers);
   if (plan_.err != StreamRoute::inherited) err_ = open_channel(Sink::err, workers);
   if (plan_.out != StreamRoute::inherited && !plan_.joined) out_ = open_channel(Sink::out, workers);
@@ -174,6 +176,7 @@ void WorkerOutput::on_ready(Channel& channel) {
     }
   }
   wait(channel);
+  if (heard_out_ && !somebody_holds_streams_of_dead()) stop_hearing();
 }
 
 WorkerOutput::Got WorkerOutput::read(Channel& channel, std::size_t worker) {
@@ -209,10 +212,31 @@ void WorkerOutput::read_rest(Channel& channel, std::size_t worker) {
   if (got == Got::end) stream.fd.reset();
 }
 
-std::string WorkerOutput::ended(std::size_t worker) {
+void WorkerOutput::ended(std::size_t worker) {
   if (out_) read_rest(*out_, worker);
   if (err_) read_rest(*err_, worker);
-  return std::exchange(tails_[worker], {}).text();
+}
+
+bool WorkerOutput::somebody_holds_streams_of_dead() const {
+  const auto is_held = [](const Stream& stream) { return !stream.alive && stream.fd.valid(); };
+  const auto any_is_held = [&](const std::unique_ptr<Channel>& channel) {
+    return channel && std::any_of(channel->streams.begin(), channel->streams.end(), is_held);
+  };
+  return any_is_held(out_) || any_is_held(err_);
+}
+
+void WorkerOutput::hear_out(std::chrono::milliseconds limit, std::function<void()> done) {
+  if (!somebody_holds_streams_of_dead()) return done();
+  heard_out_ = std::move(done);
+  hearing_limit_.expires_after(limit);
+  hearing_limit_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) stop_hearing();
+  });
+}
+
+void WorkerOutput::stop_hearing() {
+  hearing_limit_.cancel();
+  if (const auto done = std::exchange(heard_out_, nullptr)) done();
 }
 
 void WorkerOutput::pass_on_window_size() {

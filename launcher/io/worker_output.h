@@ -4,8 +4,11 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +35,14 @@ class WorkerOutput {
   void started();  // the worker has its own copies
 
   // Call it when that worker has ended: reads what it has written last, but waits for nobody who
-  // still holds its streams. Its last lines.
-  [[nodiscard]] std::string ended(std::size_t worker);
+  // still holds its streams.
+  void ended(std::size_t worker);
+  // Of what it has written so far, or somebody who holds its streams.
+  [[nodiscard]] std::string last_lines(std::size_t worker) const { return tails_[worker].text(); }
+  // Calls `done` as soon as nobody holds the streams of the dead: now, from the loop, or after
+  // `limit` whoever holds them.
+  void hear_out(std::chrono::milliseconds limit, std::function<void()> done);
+  void stop_hearing();  // `done` is called now, if it wasn't yet
   // The user's terminal has another size; the kernel tells the workers.
   void pass_on_window_size();
   // The round is over: reads what is left, and closes.
@@ -68,6 +77,7 @@ class WorkerOutput {
   void on_ready(Channel& channel);
   Got read(Channel& channel, std::size_t worker);
   void read_rest(Channel& channel, std::size_t worker);
+  [[nodiscard]] bool somebody_holds_streams_of_dead() const;
 
   boost::asio::io_context& context_;
   Console& console_;
@@ -77,6 +87,8 @@ class WorkerOutput {
   std::vector<OutputTail> tails_;       // of what goes to err_, by worker
   std::vector<UniqueFd> workers_ends_;  // of the worker that is being started
   std::unique_ptr<char[]> buffer_;
+  boost::asio::steady_timer hearing_limit_;
+  std::function<void()> heard_out_;  // set: while that is waited for
   std::string trouble_;
 };
 

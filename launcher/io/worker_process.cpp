@@ -71,8 +71,11 @@ std::optional<ExitStatus> WorkerProcess::take_end() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // The dead leader still holds the number: nobody else can be hit.
-  ::kill(-pid_, SIGKILL);
+  if (told_ != 0) {
+    // The dead leader still holds the number: nobody else can be hit.
+    ::kill(-pid_, told_);
+    ::kill(-pid_, SIGCONT);
+  }
   reap();
   pidfd_.close();
   return to_status(info, usage);
@@ -80,6 +83,11 @@ std::optional<ExitStatus> WorkerProcess::take_end() {
 
 void WorkerProcess::signal(int signal) {
   if (alive_) ::kill(pid_, signal);
+}
+
+void WorkerProcess::tell_to_end(int signal) {
+  told_ = signal;
+  this->signal(signal);
 }
 
 void WorkerProcess::signal_all(int signal) {

@@ -1,4 +1,5 @@
-// One running worker: notices its end by pidfd, kills all that is in its session, reaps it last.
+// One running worker: notices its end by pidfd, signals it and its process group while their number
+// is its own, reaps it last.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +23,7 @@ struct ExitStatus {
 };
 
 // The process is Boost.Process' to own and to reap, but not to wait for: its waits reap first and
-// look afterwards, and then the process group can't be killed without the risk of hitting a
+// look afterwards, and then the process group can't be signalled without the risk of hitting a
 // stranger that got the number. So the end is noticed by a pidfd of our own.
 class WorkerProcess {
  public:
@@ -40,11 +41,13 @@ class WorkerProcess {
   [[nodiscard]] bool alive() const { return alive_; }
   // Readable once the process has ended; -1 when it has been reaped.
   [[nodiscard]] int pidfd() { return alive_ ? pidfd_.native_handle() : -1; }
-  // Reaps it if it has ended: then `on_exit` is not called any more.
+  // Reaps it if it has ended: then `on_exit` is not called any more. What it leaves lives on, told
+  // to end as it was itself.
   [[nodiscard]] std::optional<ExitStatus> take_end();
-  void signal(int signal);      // to its own process only
-  void signal_all(int signal);  // to its whole process group
-  void kill_all();              // SIGKILL likewise
+  void signal(int signal);       // to its own process only
+  void tell_to_end(int signal);  // likewise, and later to what it leaves in its process group
+  void signal_all(int signal);   // to its whole process group
+  void kill_all();               // SIGKILL likewise
 
  private:
   void wait();
@@ -56,6 +59,7 @@ class WorkerProcess {
   Process process_;
   boost::asio::posix::stream_descriptor pidfd_;
   OnExit on_exit_;
+  int told_ = 0;  // by what signal to end
   bool alive_ = true;
 };
 

@@ -105,6 +105,29 @@ class Unkillable(unittest.TestCase):
             return False
         return True
 
+    def test_one_beside_a_worker_that_cannot_be_started(self):
+        try:
+            freezer = tempfile.mkdtemp(prefix="ddp_test_", dir="/sys/fs/cgroup/freezer")
+        except OSError:
+            self.skipTest("no freezer of cgroup v1 here, or not root")
+        # When the first worker is frozen their file is taken away, and so one of the next finds none.
+        script = (f'#!/bin/sh\n[ $RANK = 0 ] || exec sleep 1000\n'
+                  f'(until grep -q FROZEN {freezer}/freezer.state; do :; done; mv "$0" "$0.gone") &\n'
+                  f'echo $$ > {freezer}/cgroup.procs; echo FROZEN > {freezer}/freezer.state; sleep 1000\n')
+
+        def prepare(folder):
+            path = os.path.join(folder, "worker")
+            with open(path, "w") as file:
+                file.write(script)
+            os.chmod(path, 0o755)
+        try:
+            with Job(program=["{folder}/worker", "{mark}"], workers=400, prepare=prepare) as job:
+                self.assertEqual(job.wait(), 127)
+                self.assertIn("cannot be killed", job.stderr())
+        finally:
+            self.tell(freezer, "freezer.state", "THAWED")
+            wait_until(lambda: self.remove(freezer), "an empty freezer")
+
     def check_written_off(self, freezer):
         with Job("report={report}:ready", "only-rank=0", "wait-for={folder}/go", "only-rank=0", "exit-in-restart=0:3",
                  "wait-for={folder}/end", "exit=0",

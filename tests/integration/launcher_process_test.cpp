@@ -252,9 +252,11 @@ TEST_CASE("worker output: the end of a worker comes with the last lines of its s
         spawner.start({{"/bin/sh", "-c", script}, {{"PATH", "/bin:/usr/bin"}}, {}, output.open(i)});
     output.started();
     REQUIRE(std::holds_alternative<SpawnedProcess>(started));
-    workers.push_back(
-        std::make_unique<WorkerProcess>(loop, std::get<SpawnedProcess>(std::move(started)),
-                                        [&, i](const ExitStatus&) { last[i] = output.ended(i); }));
+    workers.push_back(std::make_unique<WorkerProcess>(
+        loop, std::get<SpawnedProcess>(std::move(started)), [&, i](const ExitStatus&) {
+          output.ended(i);
+          last[i] = output.last_lines(i);
+        }));
   }
   while (last.size() < 2 && loop.run_one_for(seconds(20)) > 0) {
   }
@@ -269,7 +271,7 @@ TEST_CASE("spawner: workers get the original limit of open files back") {
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
   limit.rlim_cur = 77;
-  Spawner spawner(-1, {limit, std::nullopt});
+  Spawner spawner(-1, {limit, std::nullopt, {}});
   auto started = spawner.start(
       {{"sh", "-c", "ulimit -S -n > " + folder / "limit"}, {{"PATH", "/usr/bin:/bin"}}});
   REQUIRE(std::holds_alternative<SpawnedProcess>(started));
@@ -277,20 +279,106 @@ TEST_CASE("spawner: workers get the original limit of open files back") {
   CHECK(read_file(folder / "limit") == "77\n");
 }
 
-TEST_CASE("worker process: what is left in its group is killed when it ends") {
+TEST_CASE("spawner: what was ignored or blocked before we changed it is so for a worker") {
+  SpawnSettings settings;
+  sigaddset(&settings.signals.ignored, SIGHUP);
+  sigaddset(&settings.signals.ignored, SIGCHLD);
+  sigaddset(&settings.signals.blocked, SIGUSR2);
+  const auto hang_up = ::signal(SIGHUP, SIG_IGN);
+  const auto pipe = ::signal(SIGPIPE, SIG_IGN);
+  Spawner spawner(-1, settings);
+  const TempFolder folder;
+  const int out = ::open((folder / "status").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  auto started =
+      spawner.start({{"cat", "/proc/self/status"}, {{"PATH", "/usr/bin:/bin"}}, {}, {out, -1}});
+  ::close(out);
+  ::signal(SIGHUP, hang_up);
+  ::signal(SIGPIPE, pipe);
+  REQUIRE(std::holds_alternative<SpawnedProcess>(started));
+  REQUIRE(::waitpid(std::get<SpawnedProcess>(started).pid, nullptr, 0) > 0);
+  const std::string status = read_file(folder / "status");
+  CHECK(contains(status, "SigIgn:\t0000000000010001"));
+  CHECK(contains(status, "SigBlk:\t0000000000000800"));
+}
+
+TEST_CASE("worker process: what is left in its group is told to end as it was itself") {
   const TempFolder folder;
   REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
   Stage stage;
   const std::string file = folder / "child";
-  stage.start({"sh", "-c", "sleep 1000 & echo child $! > " + file + "; exit 3"},
+  const bool told = GENERATE(true, false);
+  stage.start({"sh", "-c",
+               "sleep 1000 & echo child $! > " + file + ".new; mv " + file + ".new " + file +
+                   (told ? "; while :; do sleep 1000 & wait; done" : "; exit 3")},
               {{"PATH", "/usr/bin:/bin"}});
-  CHECK(stage.wait().exit_code == 3);
+  while (!std::filesystem::exists(file)) ::usleep(1000);
+  if (told) stage.worker->tell_to_end(SIGTERM);
+  CHECK(stage.wait().signal == (told ? SIGTERM : 0));
   const pid_t child = reported_pid(file);
   REQUIRE(child > 0);
   int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);  // it has come to us
-  CHECK(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGKILL);
+  if (!told) {
+    CHECK(::waitpid(child, &status, WNOHANG) == 0);  // it has come to us, and lives
+    ::kill(child, SIGKILL);
+  }
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WTERMSIG(status) == (told ? SIGTERM : SIGKILL));
+  while (::waitpid(-1, nullptr, 0) > 0) {
+  }
+}
+
+TEST_CASE("strangers: those of a spared session are told to end and waited for") {
+  const TempFolder folder;
+  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  Stage stage;
+  // In a group of its own, deaf to SIGINT, busy for a moment after SIGTERM; and one that hears
+  // none.
+  const std::string script =
+      "set -m; trap '' INT; (trap 'while ! [ -e go ]; do sleep 0.01; done; : > saved; exit' TERM; "
+      ": > ready; while :; do sleep 0.01; done) & "
+      "(trap '' TERM; : > deaf; while :; do sleep 0.01; done) & "
+      "while ! [ -e ready -a -e deaf ]; do sleep 0.01; done";
+  stage.start({"bash", "-c", "cd " + folder / "" + "; " + script}, {{"PATH", "/usr/bin:/bin"}});
+  const pid_t session = stage.worker->pid();
+  CHECK(stage.wait().exit_code == 0);
+  Strangers strangers(stage.loop, {[](pid_t) { return false; }, [](const std::string&) {}});
+  bool gone = false;
+  strangers.sweep({session}, SIGINT, [&] { gone = true; });
+  CHECK(has_children());
+  std::ofstream{folder / "go"};
+  stage.loop.restart();
+  while (!std::filesystem::exists(folder / "saved")) stage.loop.run_one_for(seconds(1));
+  CHECK_FALSE(gone);  // for there is the deaf one
+  strangers.spare_nobody();
+  while (!gone && stage.loop.run_one_for(seconds(20)) > 0) {
+  }
+  CHECK(gone);
+  CHECK_FALSE(has_children());
+}
+
+TEST_CASE("strangers: whoever leaves more dead than are reaped in a turn has no more time for it") {
+  constexpr int kDead = 50;
+  std::vector<pid_t> dead;
+  for (int i = 0; i < kDead; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(0);
+    dead.push_back(pid);
+    siginfo_t info{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) == 0);
+  }
+  boost::asio::io_context loop(1);
+  Strangers strangers(loop, {[](pid_t) { return false; }, [](const std::string&) {}},
+                      {std::chrono::milliseconds(0), 1});
+  bool some_left = false;
+  bool gone = false;
+  strangers.sweep({}, 0, [&] {
+    gone = true;
+    some_left = has_children();
+  });
+  while (!gone && loop.run_one_for(seconds(20)) > 0) {
+  }
+  CHECK(some_left);
+  for (const pid_t pid : dead) ::waitpid(pid, nullptr, 0);
 }
 
 TEST_CASE("strangers: daemons that a worker left are killed and reaped, however well they hide") {
@@ -319,7 +407,7 @@ TEST_CASE("strangers: daemons that a worker left are killed and reaped, however 
                       {[](pid_t) { return false; },
                        [&](const std::string& warning) { warnings.push_back(warning); }});
   bool gone = false;
-  strangers.sweep([&] { gone = true; });
+  strangers.sweep({}, 0, [&] { gone = true; });
   stage.loop.restart();
   while (!gone && stage.loop.run_one_for(seconds(20)) > 0) {
   }

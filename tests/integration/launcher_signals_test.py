@@ -43,6 +43,18 @@ class Signals(unittest.TestCase):
             self.assertEqual(job.wait(), 128 + signal.SIGTERM)
             self.assertFalse(any(is_alive(pid) for pid in pids))
 
+    def test_what_was_ignored_at_the_start_is_ignored_by_workers_and_nothing_else(self):
+        def ignore():
+            for number in (signal.SIGHUP, signal.SIGUSR1):
+                signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+        wanted = {"SigIgn": 1 << signal.SIGHUP - 1 | 1 << signal.SIGUSR1 - 1, "SigBlk": 1 << signal.SIGUSR2 - 1}
+        # Python's child would get SIGPIPE and SIGXFSZ back, whatever we are started with.
+        with Job(program=["cat", "/proc/self/status"], workers=1, preexec=ignore) as job:
+            self.assertEqual(job.wait(), 0)
+            lines = dict(line.split(":\t", 1) for line in job.stdout().splitlines() if ":\t" in line)
+            self.assertEqual({name: int(lines[name], 16) for name in wanted}, wanted)
+
     def test_a_worker_that_ignores_it_is_killed_after_the_shutdown_timeout(self):
         with Job("ignore=15", "report={report}:ready", "wait", options=["--shutdown-timeout=1"]) as job:
             job.expect("ready", 2)

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from launcher_harness import DDPLAUNCH, SCRIPTED_WORKER, Job, alive_with, can_run_as, is_alive
+from launcher_harness import DDPLAUNCH, SCRIPTED_WORKER, Job, alive_with, can_run_as, is_alive, wait_until
 
 
 def can(*command):
@@ -22,6 +22,11 @@ HIDE_PROC = 'mount -t tmpfs none /proc && exec "$0" "$@"'
 HIDE_DEV_SHM = 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec "$0" "$@"'
 READ_ONLY = ('while read -r _ place _; do mount -o remount,bind,ro "$place" 2> /dev/null; done < /proc/self/mounts; '
              '! touch "$0" 2> /dev/null && exec "$0" "$@"')
+
+
+def number_in(path):
+    with open(path) as text:
+        return int(text.read())
 
 
 def with_mounts(script):
@@ -147,6 +152,31 @@ class Surroundings(unittest.TestCase):
                     self.assertEqual(alive_with(job.mark), [])
                 finally:
                     os.kill(bystander, signal.SIGKILL)
+
+    def test_what_that_leaves_when_it_ends_lives_on_too(self):
+        for session in ("", "setsid "):
+            left = (f'{session}sh -c \'sleep 1000 & echo $! > "$TMPDIR/left"; '
+                    'while [ ! -e "$TMPDIR/end" ]; do sleep 0.01; done\'')
+            started = ["sh", "-c", left + ' & echo $! > "$TMPDIR/bystander"; exec "$0" "$@"']
+            for agent_dies in (False, True):
+                with self.subTest(session=session, agent_dies=agent_dies), \
+                     Job("report={report}:ready", "wait-for={folder}/go", "exit=0", wrapper=started) as job:
+                    job.expect("ready", 2)
+                    bystander, left_behind = [os.path.join(job.temp, name) for name in ("bystander", "left")]
+                    wait_until(lambda: os.path.exists(left_behind) and os.path.getsize(left_behind), "what is left")
+                    bystander, left_behind = map(number_in, (bystander, left_behind))
+                    try:
+                        with open(os.path.join(job.temp, "end"), "w"):
+                            pass
+                        wait_until(lambda: not os.path.exists(f"/proc/{bystander}"), "the bystander reaped")
+                        if agent_dies:
+                            os.kill(job.agent(), signal.SIGKILL)
+                        job.touch("go")
+                        self.assertEqual(job.wait(), 137 if agent_dies else 0)
+                        self.assertTrue(is_alive(left_behind))
+                        self.assertEqual(alive_with(job.mark), [])
+                    finally:
+                        os.kill(left_behind, signal.SIGKILL)
 
     def test_a_folder_that_was_removed(self):
         def vanish():

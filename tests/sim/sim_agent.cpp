@@ -211,6 +211,13 @@ void SimAgent::perform(const launcher::ContinueGuardian&) {}
 
 void SimAgent::perform(const launcher::SweepRemains& effect) {
   stopping_ = effect.round;
+  // What some stopped worker left doesn't obey.
+  if (!effect.spared.empty() && around_.world.chance(0.1)) return;
+  later(around_.world.between(Duration{}, milliseconds(50)),
+        [this, round = effect.round] { tell_agent(launcher::RemainsGone{round}); });
+}
+
+void SimAgent::perform(const launcher::KillRemains& effect) {
   later(around_.world.between(Duration{}, milliseconds(50)),
         [this, round = effect.round] { tell_agent(launcher::RemainsGone{round}); });
 }

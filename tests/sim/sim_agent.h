@@ -87,6 +87,7 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
   void perform(const launcher::StopGuardian& effect);
   void perform(const launcher::ContinueGuardian& effect);
   void perform(const launcher::SweepRemains& effect);
+  void perform(const launcher::KillRemains& effect);
   void perform(const launcher::PublishDeath& effect);
   void perform(const launcher::Say& effect);
   void perform(const launcher::ExitAgent& effect);

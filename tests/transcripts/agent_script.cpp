@@ -160,7 +160,16 @@ struct ShowEffect {
   std::string operator()(const ContinueGuardian& effect) const {
     return effect.runs ? "guardian_runs" : "continue_guardian";
   }
-  std::string operator()(const SweepRemains& effect) const { return "sweep " + show(effect.round); }
+  std::string operator()(const SweepRemains& effect) const {
+    std::string text = "sweep " + show(effect.round);
+    for (const LocalRank rank : effect.spared) {
+      text += " spared=" + std::to_string(rank.value);
+    }
+    return text + (effect.spared.empty() ? "" : " signal=" + std::to_string(effect.signal));
+  }
+  std::string operator()(const KillRemains& effect) const {
+    return "kill_remains " + show(effect.round);
+  }
   std::string operator()(const PublishDeath& effect) const {
     return "publish " + show(effect.failure);
   }

@@ -53,6 +53,28 @@ TEST_CASE("stop ladder: ends when all have exited") {
   CHECK(ladder.active());
   ladder.exited(LocalRank{2});
   CHECK_FALSE(ladder.active());
+}
+
+TEST_CASE("stop ladder: what those left that obeyed has the rest of the period") {
+  StopLadder ladder(seconds(30));
+  (void)ladder.begin(kTwo, SIGTERM, kStart);
+  ladder.exited(LocalRank{1});  // was not told to
+  ladder.exited(LocalRank{2});
+  ladder.exited(LocalRank{0});
+  CHECK(ladder.obeyed() == std::vector{LocalRank{2}, LocalRank{0}});
+  CHECK(ladder.next_deadline() == kStart + seconds(30));
+  CHECK(ladder.on_time(kStart + seconds(30)).empty());
+  CHECK(ladder.obeyed().empty());
+  CHECK(ladder.next_deadline() == std::nullopt);
+}
+
+TEST_CASE("stop ladder: nobody obeys SIGKILL") {
+  StopLadder ladder(seconds(30));
+  (void)ladder.begin(kTwo, SIGTERM, kStart);
+  ladder.exited(LocalRank{0});
+  (void)ladder.hurry();
+  ladder.exited(LocalRank{2});
+  CHECK(ladder.obeyed().empty());
   CHECK(ladder.next_deadline() == std::nullopt);
 }
 
