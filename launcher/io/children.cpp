@@ -69,6 +69,13 @@ struct Stat {
     const std::string_view rest = after_name.substr(2);
     return to_pid(rest.substr(0, rest.find(' '))).value_or(0);
   }
+  // The last field, for those who may trace the process.
+  [[nodiscard]] std::optional<int> wait_status() const {
+    std::string_view rest = after_name;
+    while (!rest.empty() && rest.back() == '\n') rest.remove_suffix(1);
+    const std::size_t space = rest.rfind(' ');
+    return space == std::string_view::npos ? std::nullopt : to_pid(rest.substr(space + 1));
+  }
   [[nodiscard]] std::string_view name() const {
     const std::size_t begin = text.find('(') + 1;
     return text.substr(begin, text.rfind(')') - begin);
@@ -192,6 +199,12 @@ void SparedSessions::tell_to_end(pid_t child) {
     ::kill(child, SIGCONT);
   }
   if (signal_ != SIGTERM && ignores_signal(child, signal_)) ::kill(child, SIGTERM);
+}
+
+std::optional<int> wait_status_of_dead(pid_t child) {
+  Stat stat;
+  if (!stat.read(child) || stat.state() != 'Z') return std::nullopt;
+  return stat.wait_status();
 }
 
 ProcessLook look_at(pid_t pid) {

@@ -89,6 +89,10 @@ class SparedSessions {
   std::size_t next_ = 0;
 };
 
+// How a child ended that somebody traces: the kernel shows it to its parent only when the tracer
+// has let go of it. As waitpid says it; nothing if it hasn't ended, or /proc doesn't tell.
+[[nodiscard]] std::optional<int> wait_status_of_dead(pid_t child);
+
 // Name and state letter of a process, for messages; "?" where they can't be had.
 struct ProcessLook {
   std::array<char, 32> name{'?'};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -11,6 +12,11 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr int kMostNamed = 16;
+
+bool all_are_dead(const std::vector<pid_t>& children) {
+  return std::all_of(children.begin(), children.end(),
+                     [](pid_t child) { return look_at(child).state == 'Z'; });
+}
 
 std::string seconds_text(std::chrono::milliseconds time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count());
@@ -77,6 +83,8 @@ void Strangers::pass() {
     if (spared_.empty()) give_up(left);
     return;
   }
+  // Somebody traces them: nothing of theirs is alive, and when we can reap them is not ours to say.
+  if (pause_ == kLongestPause && all_are_dead(left)) return finish();
   timer_.expires_after(pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
   timer_.async_wait([this](const boost::system::error_code& error) {
@@ -121,7 +129,10 @@ void Strangers::give_up(const std::vector<pid_t>& left) {
     }
     callbacks_.on_warning("process " + std::to_string(pid) + " (" + look.name.data() +
                           "), which a worker left behind, could not be killed in " +
-                          seconds_text(limits_.give_up_after) + " s: it is in state " + look.state +
+                          seconds_text(limits_.give_up_after) + " s: it " +
+                          (::kill(pid, 0) != 0 && errno == EPERM
+                               ? std::string("runs as a user whom we may not kill")
+                               : std::string("is in state ") + look.state) +
                           ". It may still run.");
   }
   finish();

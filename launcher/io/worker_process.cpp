@@ -8,8 +8,14 @@
 #include <csignal>
 #include <utility>
 
+#include "launcher/io/children.h"
+
 namespace ddp::launcher {
 namespace {
+
+// A debugger that lets go of the dead does so soon, or not before it ends.
+constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::milliseconds kTracersTime{1000};
 
 ExitStatus to_status(const siginfo_t& info, const rusage& usage) {
   constexpr std::int64_t kUnit = 1024;
@@ -31,6 +37,7 @@ WorkerProcess::WorkerProcess(boost::asio::io_context& context, SpawnedProcess pr
     : pid_(process.pid),
       process_(context.get_executor(), process.pid, process.second_pidfd.release()),
       pidfd_(context, process.pidfd.release()),
+      again_(context),
       on_exit_(std::move(on_exit)) {
   wait();
 }
@@ -56,9 +63,51 @@ void WorkerProcess::wait() {
                       if (const auto status = take_end()) {
                         on_exit_(*status);
                       } else {
-                        wait();
+                        look_again();
                       }
                     });
+}
+
+// The pidfd tells of the end of one whom a tracer holds, and goes on telling, while the kernel
+// doesn't let us reap it.
+void WorkerProcess::look_again() {
+  again_.expires_after(kLookAgain);
+  again_.async_wait([this](const boost::system::error_code& error) {
+    if (error || !alive_) return;
+    looked_for_ += kLookAgain;
+    auto status = take_end();
+    if (!status && looked_for_ >= kTracersTime) status = claim_from_tracer();
+    if (status) {
+      on_exit_(*status);
+    } else {
+      look_again();
+    }
+  });
+}
+
+// It is reaped with what it leaves, when the tracer has let go.
+std::optional<ExitStatus> WorkerProcess::claim_from_tracer() {
+  const auto ended = wait_status_of_dead(pid_);
+  if (!ended) return std::nullopt;
+  ExitStatus status;
+  if (WIFEXITED(*ended)) {
+    status.exit_code = WEXITSTATUS(*ended);
+  } else {
+    status.signal = WTERMSIG(*ended);
+    status.core_dumped = WCOREDUMP(*ended);
+  }
+  tell_group();
+  process_.detach();
+  alive_ = false;
+  pidfd_.close();
+  return status;
+}
+
+void WorkerProcess::tell_group() const {
+  if (told_ == 0) return;
+  // The dead leader still holds the number: nobody else can be hit.
+  ::kill(-pid_, told_);
+  ::kill(-pid_, SIGCONT);
 }
 
 std::optional<ExitStatus> WorkerProcess::take_end() {
@@ -71,11 +120,7 @@ std::optional<ExitStatus> WorkerProcess::take_end() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  if (told_ != 0) {
-    // The dead leader still holds the number: nobody else can be hit.
-    ::kill(-pid_, told_);
-    ::kill(-pid_, SIGCONT);
-  }
+  tell_group();
   reap();
   pidfd_.close();
   return to_status(info, usage);

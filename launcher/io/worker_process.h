@@ -6,6 +6,8 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -51,6 +53,9 @@ class WorkerProcess {
 
  private:
   void wait();
+  void look_again();
+  [[nodiscard]] std::optional<ExitStatus> claim_from_tracer();
+  void tell_group() const;
   void reap();
 
   using Process = boost::process::v2::basic_process<boost::asio::io_context::executor_type>;
@@ -58,6 +63,8 @@ class WorkerProcess {
   pid_t pid_;
   Process process_;
   boost::asio::posix::stream_descriptor pidfd_;
+  boost::asio::steady_timer again_;
+  std::chrono::milliseconds looked_for_{0};  // since it has ended, in vain
   OnExit on_exit_;
   int told_ = 0;  // by what signal to end
   bool alive_ = true;

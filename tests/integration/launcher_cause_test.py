@@ -156,6 +156,49 @@ class FirstCause(unittest.TestCase):
             self.assertIn("were found dead in the same moment", job.stderr())
 
 
+class Tracer:
+    """A process that traces another one, as a debugger at its prompt does, and doesn't look at its death."""
+
+    def __init__(self, pid):
+        code = ("import ctypes, sys\nif ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), 0, 0) != 0: sys.exit(1)\n"
+                "print('traces', flush=True)\nsys.stdin.read()")
+        self.process = subprocess.Popen([sys.executable, "-S", "-c", code, str(pid)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        if self.process.stdout.readline() != "traces\n":
+            self.__exit__()
+            raise unittest.SkipTest("no process may be traced here")
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate()
+
+
+class Traced(unittest.TestCase):
+    """The kernel doesn't show its parent a dead process that somebody else traces."""
+
+    def check(self, exit_code, codes):
+        actions = [action for rank, code in codes.items() for action in on_rank(rank, f"exit={code}")]
+        with CauseJob("report={report}:ready", "wait-for={folder}/go", *actions, "wait") as job:
+            pids = {rank: int(pid) for rank, pid in job.expect("ready", 2)}
+            with Tracer(pids["0"]):
+                agent = job.agent()
+                start = time.monotonic()
+                job.touch("go")
+                wait_until(lambda: is_zombie(pids["0"]), "a dead worker that is held")
+                self.assertEqual(job.wait(deadline_s=9), exit_code)  # below the 10 s after which one is given up
+                print(f"noticed after {time.monotonic() - start:.2f} s")
+                self.assertFalse(os.path.exists(f"/proc/{agent}"))
+            return job.cause
+
+    def test_its_death_is_seen_all_the_same(self):
+        self.assertEqual(self.check(8, {0: 8})["rank"], 0)
+
+    def test_its_success_too(self):
+        self.assertIsNone(self.check(0, {0: 0, 1: 0}))
+
+
 class Hints(unittest.TestCase):
     def hint(self, *program, options=(), exit_code=1):
         with CauseJob(program=program, workers=1, options=options) as job:
