@@ -1,5 +1,6 @@
 // ddprendezvous: serves ranks and agents from a process of its own.
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
@@ -70,6 +71,12 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// It would be replaced.
+bool is_no_file(const std::string& path) {
+  struct stat there {};
+  return ::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode);
+}
+
 // Whoever waits for the file must never read half a number.
 Result<void> write_port_file(const std::string& path, Port port) {
   const std::string unfinished = path + ".tmp";
@@ -102,6 +109,10 @@ int serve(const DaemonConfig& config) {
   options.on_warning = [](const std::string& text) {
     std::cerr << "ddprendezvous: " << text << std::endl;
   };
+  if (is_no_file(config.port_file)) {
+    return refuse(exit_code::kUsage,
+                  "--port-file: " + config.port_file + " is there already, and it is no file");
+  }
   auto store = WorkerStore::open(context, options);
   if (!store) return refuse(exit_code::kLauncherFailed, store.error().message);
   const Port port = store.value()->endpoint().port;

@@ -16,7 +16,8 @@ using rendezvous::FailureKind;
 namespace {
 
 constexpr const char* kCannotBeKilled =
-    " cannot be killed (waiting in the kernel, state D, or run as another user?): the job goes on without waiting for it";
+    " cannot be killed (waiting in the kernel, state D, or run as another user?): the job goes on "
+    "without waiting for it";
 
 }  // namespace
 

@@ -29,6 +29,7 @@ refused("refusing to listen on 0.0.0.0.*--insecure", "--host", "0.0.0.0", "--por
 refused("refusing to listen on ::.*--insecure", "--host", "::", "--port", "0", "--plain-store")
 refused("cannot resolve \"no such host\"", "--host", "no such host")
 refused("--help", "--no-such-option")
+refused("--port-file: /dev/null is there already, and it is no file", "--port", "0", "--port-file", "/dev/null")
 for port in ("65536", "-1", "22x"):
     refused("^ddprendezvous: --port: \"%s\" is no port; give 1 to 65535, or 0 for a free one$" % port, "--port=" + port)
 for number in ("x", "-1", "99999999999999999999999"):
