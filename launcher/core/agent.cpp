@@ -24,6 +24,8 @@ AgentEffects Agent::handle(const AgentEvent& event, Instant now) {
   if (!exited_) {
     std::visit([&](const auto& happened) { on(happened, now, effects); }, event);
     reconcile(now, effects);
+  } else {
+    after_exit(event, now, effects);
   }
   return effects;
 }
@@ -133,6 +135,7 @@ void Agent::on(const GuardianLost&, Instant now, AgentEffects& effects) {
   if (group_) {
     group_->kill(now, effects);
   }
+  effects.emplace_back(Hurry{});
 }
 
 // ---- the difference --------------------------------------------------------------------------

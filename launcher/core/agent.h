@@ -94,6 +94,8 @@ class Agent {
   void on(const GuardianLost& event, Instant now, AgentEffects& effects);
 
   void interrupt(const SignalReceived& event, Instant now, AgentEffects& effects);
+  [[nodiscard]] bool is_second_request(const SignalReceived& event, Instant now);
+  void after_exit(const AgentEvent& event, Instant now, AgentEffects& effects);
   void ask_again(const SignalReceived& event, Instant now, AgentEffects& effects);
   void tell_workers_to_end(std::int32_t signal, Instant now, AgentEffects& effects);
   void pass_on(const SignalReceived& event, Instant now, AgentEffects& effects);

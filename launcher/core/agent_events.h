@@ -112,6 +112,8 @@ struct StopGuardian {};
 struct ContinueGuardian {
   bool runs = false;  // it has told us itself: a SIGCONT would take back a new Ctrl-Z of the user's
 };
+struct Hurry {
+};  // asked again, or the guardian is lost: wait for nobody any more, also after ExitAgent
 struct SweepRemains {
   RoundId round;
   // What these left isn't killed: it is told to end, by `signal`, and waited for.
@@ -144,7 +146,7 @@ struct ExitAgent {
 
 using AgentEffect =
     std::variant<ReportStatus, OpenStore, CloseStore, SpawnWorkers, SignalWorker, KillWorker,
-                 PauseWorkers, ResumeWorkers, StopGuardian, ContinueGuardian, SweepRemains,
+                 PauseWorkers, ResumeWorkers, StopGuardian, ContinueGuardian, Hurry, SweepRemains,
                  KillRemains, PublishDeath, Say, ExitAgent>;
 using AgentEffects = std::vector<AgentEffect>;
 

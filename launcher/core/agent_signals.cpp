@@ -76,10 +76,28 @@ void Agent::tell_workers_to_end(std::int32_t signal, Instant now, AgentEffects& 
 
 // Batch systems signal every process of a job, some with two signals in a row, and a terminal that
 // is closed sends several: only a person, or a batch system that has lost patience, asks twice.
-void Agent::ask_again(const SignalReceived& event, Instant now, AgentEffects& effects) {
+bool Agent::is_second_request(const SignalReceived& event, Instant now) {
   const bool news = ending_->heard_from(event.passed_on);
   const bool other_half = event.signal == ending_->signal && news;
-  if (now - ending_->at < kSignalEcho || other_half || !asks_to_hurry(event.signal)) {
+  return now - ending_->at >= kSignalEcho && !other_half && asks_to_hurry(event.signal);
+}
+
+// Our part is done, and others are waited for: nodes, readers of our output. Nothing is left that a
+// first request could ask to end in its own time.
+void Agent::after_exit(const AgentEvent& event, Instant now, AgentEffects& effects) {
+  const auto* signal = std::get_if<SignalReceived>(&event);
+  const bool request =
+      signal != nullptr &&
+      role_of_signal(signal->signal, config_.signals_to_handle) == SignalRole::ends_job;
+  const bool interrupted = ending_ && ending_->signal != 0;
+  if (std::holds_alternative<GuardianLost>(event) ||
+      (request && (!interrupted || is_second_request(*signal, now)))) {
+    effects.emplace_back(Hurry{});
+  }
+}
+
+void Agent::ask_again(const SignalReceived& event, Instant now, AgentEffects& effects) {
+  if (!is_second_request(event, now)) {
     return;
   }
   if (!asks_to_hurry(ending_->signal)) {
@@ -91,6 +109,7 @@ void Agent::ask_again(const SignalReceived& event, Instant now, AgentEffects& ef
   if (group_) {
     group_->kill(now, effects);
   }
+  effects.emplace_back(Hurry{});
 }
 
 void Agent::pass_on(const SignalReceived& event, Instant now, AgentEffects& effects) {

@@ -16,7 +16,6 @@
 #include <system_error>
 #include <utility>
 
-#include "launcher/core/signal_roles.h"
 #include "launcher/core/verdict.h"
 #include "launcher/core/verdict_json.h"
 #include "launcher/io/host_probe.h"
@@ -29,9 +28,6 @@ namespace ddp::launcher {
 using rendezvous::machine_now;
 
 namespace {
-
-// How long the file of events may take nothing before what is left to write is given up.
-constexpr std::chrono::seconds kEventsPatience{1};
 
 // Enough for pidfds and connections of any job; the table grows only as it is used.
 constexpr rlim_t kWantedFiles = 1 << 20;
@@ -185,10 +181,10 @@ int AgentRunner::run() {
   if (error_files_.clean(exit_code != 0) && config_.verbose) {
     console_.line("error files of the workers are kept in " + error_files_.folder());
   }
-  const bool noted = !events_ || events_->drain(kEventsPatience);
+  farewell_.emplace(context_, console_, events_ ? &*events_ : nullptr);
+  if (hurried_) farewell_->hurry();
   // Only ending the process gets past a thread that is stuck in a write, or in a name lookup.
-  const bool said = console_.drain();
-  if (!noted || !said || coordination_.is_looking_up()) ::_exit(exit_code);
+  if (!farewell_->run() || coordination_.is_looking_up()) ::_exit(exit_code);
   return exit_code;
 }
 
@@ -222,7 +218,7 @@ void AgentRunner::quote_what_came_late(Failure& failure) const {
 // ---- events ----------------------------------------------------------------------------------
 
 void AgentRunner::handle(const AgentEvent& event) {
-  if (events_) events_->note(event);
+  if (events_ && !exit_) events_->note(event);  // the verdict is the last line
   note_and_carry_out(agent_.handle(event, machine_now()));
   arm_timer();
 }
@@ -253,7 +249,6 @@ void AgentRunner::watch_guardian() {
                        [this](const boost::system::error_code& error) {
                          if (error) return;
                          guardian_lost_ = true;
-                         if (exit_) context_.stop();
                          handle(GuardianLost{});
                        });
   outlive_guardian();
@@ -261,9 +256,6 @@ void AgentRunner::watch_guardian() {
 
 void AgentRunner::on_signal(int signal, pid_t sender) {
   if (signal == SIGWINCH && workers_) workers_->pass_on_window_size();
-  // Our part is done and we only wait for others: then asking again means now.
-  const SignalRole role = role_of_signal(signal, config_.signals_to_handle);
-  if (exit_ && role == SignalRole::ends_job) context_.stop();
   handle(SignalReceived{signal, sender == guardian_pid_});
 }
 
@@ -357,6 +349,12 @@ void AgentRunner::signal_guardian(int signal) {
   }
 }
 
+void AgentRunner::carry_out(const Hurry&) {
+  hurried_ = true;
+  if (exit_) stop_waiting();
+  if (farewell_) farewell_->hurry();
+}
+
 void AgentRunner::carry_out(const SweepRemains& effect) {
   remains_.sweep(workers_.get(), effect, [this, round = effect.round] {
     if (workers_) workers_->finish_output();
@@ -386,11 +384,13 @@ void AgentRunner::carry_out(const Say& effect) {
 void AgentRunner::carry_out(const ExitAgent& effect) {
   exit_ = effect;
   timer_.cancel();
-  if (guardian_lost_) {
-    context_.stop();
-    return;
-  }
-  coordination_.finish([this] { context_.stop(); });
+  if (guardian_lost_) return stop_waiting();
+  coordination_.finish([this] { stop_waiting(); });
+}
+
+// For others, who may still be told why.
+void AgentRunner::stop_waiting() {
+  if (!farewell_) context_.stop();
 }
 
 }  // namespace ddp::launcher

@@ -17,6 +17,7 @@
 #include "launcher/io/coordination.h"
 #include "launcher/io/error_files.h"
 #include "launcher/io/event_file.h"
+#include "launcher/io/farewell.h"
 #include "launcher/io/guardian.h"
 #include "launcher/io/pid_namespace.h"
 #include "launcher/io/remains.h"
@@ -56,6 +57,7 @@ class AgentRunner {
   void carry_out(const ResumeWorkers& effect);
   void carry_out(const StopGuardian& effect);
   void carry_out(const ContinueGuardian& effect);
+  void carry_out(const Hurry& effect);
   void carry_out(const SweepRemains& effect);
   void carry_out(const KillRemains& effect);
   void carry_out(const PublishDeath& effect);
@@ -63,6 +65,7 @@ class AgentRunner {
   void carry_out(const ExitAgent& effect);
 
   void signal_guardian(int signal);
+  void stop_waiting();
   void put_workers_aside();
   [[nodiscard]] bool is_ours(pid_t pid) const;
 
@@ -96,6 +99,8 @@ class AgentRunner {
   // Of earlier ones, while a worker is alive that could not be killed.
   std::vector<std::unique_ptr<RoundWorkers>> outlived_;
   std::optional<ExitAgent> exit_;
+  std::optional<Farewell> farewell_;  // once our part is done
+  bool hurried_ = false;
   bool guardian_lost_ = false;
 };
 

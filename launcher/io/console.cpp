@@ -34,6 +34,12 @@ std::string name_of(Sink sink) {
   return sink == Sink::out ? "stdout" : "stderr";
 }
 
+std::string reason_of(const OutputWriter::Losses& lost) {
+  if (lost.error != 0) return std::generic_category().message(lost.error);
+  if (lost.late) return "it was not read in time";
+  return "it took none for " + std::to_string(OutputWriter::kStuckAfter.count()) + " s";
+}
+
 }  // namespace
 
 Console::Console(boost::asio::io_context& context, bool speaks_on_out)
@@ -108,24 +114,25 @@ void Console::report_error(Sink sink, int error) {
                                                         "): output is lost, the job goes on");
 }
 
-bool Console::drain() {
-  bool drained = true;
-  for (const Sink sink : {Sink::out, Sink::err}) {
-    drained = stream(sink).writer.drain() && drained;
-  }
+void Console::when_written(std::function<void()> call) {
+  // One after the other: meanwhile the first has nothing new to write.
+  out_.writer.when_written([this, call = std::move(call)] { err_.writer.when_written(call); });
+}
+
+void Console::drop() {
+  out_.writer.drop();
+  err_.writer.drop();
+}
+
+void Console::say_losses() {
   for (const Sink sink : {Sink::out, Sink::err}) {
     const OutputWriter::Losses lost = stream(sink).writer.losses();
     if (lost.bytes == 0) continue;
-    const std::string why =
-        lost.error != 0
-            ? std::generic_category().message(lost.error)
-            : "it took none for " + std::to_string(OutputWriter::kStuckAfter.count()) + " s";
-    const std::string text =
-        std::to_string(lost.bytes) + " bytes of output for " + name_of(sink) + " were lost: " + why;
+    const std::string text = std::to_string(lost.bytes) + " bytes of output for " + name_of(sink) +
+                             " were lost: " + reason_of(lost);
     line(text);
     if (sink == Sink::err) say_on(Sink::out, text);
   }
-  return err_.writer.drain() && out_.writer.drain() && drained;
 }
 
 }  // namespace ddp::launcher

@@ -22,7 +22,7 @@ namespace ddp::launcher {
 enum class Sink : std::uint8_t { out, err };
 
 // Everything for stderr goes one way, so it comes in the order in which it was said. All calls come
-// from the loop's thread and never block, but for drain().
+// from the loop's thread and never block.
 class Console {
  public:
   // `speaks_on_out`: stdout is a terminal that gets all it shows from us, so it can be told what
@@ -49,9 +49,15 @@ class Console {
   // Something else has come, or the unfinished line is over for which it was left out.
   void on_status_due(std::function<void()> call) { status_due_ = std::move(call); }
 
-  // Until everything is written. False: somebody takes nothing, and only ending the process gets
-  // past a thread that is stuck. Says first what could not be written.
-  [[nodiscard]] bool drain();
+  // Once, from the loop, as soon as all is written, or dropped since nobody takes it. Readers of
+  // output aren't told of room any more.
+  void when_written(std::function<void()> call);
+  // Gives up what is held.
+  void drop();
+  // What could not be written.
+  void say_losses();
+  // False: only ending the process gets past a thread that is stuck.
+  [[nodiscard]] bool idle() const { return out_.writer.idle() && err_.writer.idle(); }
 
  private:
   struct Stream {

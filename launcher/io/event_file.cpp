@@ -35,6 +35,7 @@ std::string message(int error) {
 struct EventFile::State {
   UniqueFd file;
   std::function<void()> on_trouble;  // from any thread
+  std::function<void()> on_written;  // likewise, once; empty: nobody waits
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -49,6 +50,7 @@ struct EventFile::State {
   void run();
   void write(std::string_view lines);
   void note_trouble(const std::string& what);  // with the mutex held
+  void tell_if_written();                      // likewise
 };
 
 void EventFile::State::run() {
@@ -62,7 +64,7 @@ void EventFile::State::run() {
     write(lines);
     lock.lock();
     held -= lines.size();
-    changed.notify_all();
+    tell_if_written();
   }
 }
 
@@ -90,6 +92,10 @@ void EventFile::State::write(std::string_view lines) {
   torn = left.size() != size ? !left.empty() : torn;
 }
 
+void EventFile::State::tell_if_written() {
+  if (held == 0 && on_written) std::exchange(on_written, nullptr)();
+}
+
 void EventFile::State::note_trouble(const std::string& what) {
   if (!trouble.empty()) return;
   trouble = what;
@@ -108,7 +114,8 @@ std::variant<UniqueFd, std::string> EventFile::open(const std::string& path) {
 
 EventFile::EventFile(boost::asio::io_context& context, UniqueFd file, EventLines lines,
                      std::function<void(const std::string& text)> on_trouble)
-    : lines_(std::move(lines)),
+    : context_(context),
+      lines_(std::move(lines)),
       on_trouble_(std::move(on_trouble)),
       state_(std::make_shared<State>()) {
   state_->file = std::move(file);
@@ -149,15 +156,24 @@ void EventFile::append(std::string lines) {
   state_->changed.notify_all();
 }
 
-bool EventFile::drain(std::chrono::milliseconds limit) {
-  bool all = false;
+void EventFile::when_written(std::function<void()> call) {
+  const std::lock_guard lock(state_->mutex);
+  state_->on_written = [this, call = std::move(call)] { boost::asio::post(context_, call); };
+  state_->tell_if_written();
+}
+
+void EventFile::give_up() {
   {
-    std::unique_lock lock(state_->mutex);
-    all = state_->changed.wait_for(lock, limit, [this] { return state_->held == 0; });
-    if (!all) state_->note_trouble("nobody takes them");
+    const std::lock_guard lock(state_->mutex);
+    if (state_->held == 0) return;
+    state_->note_trouble("nobody takes them");
   }
   tell_trouble();
-  return all;
+}
+
+bool EventFile::idle() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->held == 0;
 }
 
 void EventFile::tell_trouble() {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,7 +23,7 @@ class EventFile {
   // Makes it if it isn't there, and follows no symbolic link. Else: why not, for people.
   static std::variant<UniqueFd, std::string> open(const std::string& path);
 
-  // `on_trouble` is called from the loop or from drain(), once.
+  // `on_trouble` is called from the loop or from give_up(), once.
   EventFile(boost::asio::io_context& context, UniqueFd file, EventLines lines,
             std::function<void(const std::string& text)> on_trouble);
   EventFile(const EventFile&) = delete;
@@ -35,9 +34,12 @@ class EventFile {
   void note(const AgentEvent& event);
   void note(const AgentEffects& effects);
 
-  // Until all is written or dropped, at most for that long. False: the thread is stuck, and only
-  // ending the process gets past it.
-  [[nodiscard]] bool drain(std::chrono::milliseconds limit);
+  // Once, from the loop, as soon as all is written or dropped.
+  void when_written(std::function<void()> call);
+  // What is held won't be written any more. Says so.
+  void give_up();
+  // False: only ending the process gets past a thread that is stuck.
+  [[nodiscard]] bool idle() const;
 
  private:
   struct State;
@@ -45,6 +47,7 @@ class EventFile {
   void append(std::string lines);
   void tell_trouble();
 
+  boost::asio::io_context& context_;
   EventLines lines_;
   std::function<void(const std::string& text)> on_trouble_;
   std::shared_ptr<State> state_;  // the thread's too

@@ -10,6 +10,7 @@
 #include <climits>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -26,7 +27,8 @@ namespace {
 // alive. Files don't wait for anybody.
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kFilePiece = 256 * 1024;
-constexpr int kHereAtMostMs = 1000;
+constexpr std::chrono::milliseconds kHereAtMost{1000};
+constexpr std::chrono::milliseconds kLeftBehindAfter{1000};
 
 std::size_t piece_for(int descriptor) {
   struct stat info {};
@@ -60,8 +62,9 @@ struct OutputWriter::State {
   std::string pending;        // comes next
   std::size_t in_flight = 0;  // of what the thread is writing
   Clock::time_point moved_at;
-  bool stuck = false;  // what comes is dropped
-  bool room_wanted = false;
+  bool stuck = false;                 // what comes is dropped
+  bool late = false;                  // what the thread is writing is given up
+  std::optional<std::size_t> wanted;  // held at most: then somebody is told
   bool stopping = false;
   bool abandoned = false;  // nobody is there to be told anything
   Losses losses;
@@ -76,8 +79,8 @@ struct OutputWriter::State {
     pending.clear();
   }
   void tell_if_room() {
-    if (!room_wanted || abandoned || (!stuck && held() > kCapacity / 2)) return;
-    room_wanted = false;
+    if (!wanted || abandoned || (!stuck && held() > *wanted)) return;
+    wanted.reset();
     on_room();
   }
   void work();
@@ -108,7 +111,7 @@ void OutputWriter::State::write_out(const std::string& bytes, std::size_t piece)
     const std::lock_guard lock(mutex);
     moved_at = Clock::now();
     if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 || stuck) {
+    if (written < 0 || stuck || late) {
       losses.bytes += rest.size();
       rest = {};
     }
@@ -116,7 +119,7 @@ void OutputWriter::State::write_out(const std::string& bytes, std::size_t piece)
       losses.error = static_cast<int>(-written);
       if (!abandoned) on_error(losses.error);
     }
-    stuck = false;
+    stuck = late = false;
     in_flight = rest.size();
     tell_if_room();
     changed.notify_all();
@@ -135,9 +138,10 @@ OutputWriter::OutputWriter(boost::asio::io_context& context, int descriptor)
 
 OutputWriter::~OutputWriter() {
   if (!thread_.joinable()) return;
-  const bool drained = drain();
+  bool drained = false;
   {
-    const std::lock_guard lock(state_->mutex);
+    std::unique_lock lock(state_->mutex);
+    drained = state_->changed.wait_for(lock, kLeftBehindAfter, [this] { return !state_->held(); });
     state_->stopping = true;
     state_->abandoned = true;
     state_->changed.notify_all();
@@ -161,9 +165,11 @@ bool OutputWriter::start() {
 
 // Without a thread what can be said is still said, and nobody is kept waiting for long.
 void OutputWriter::write_here(std::string_view bytes) {
+  const Clock::time_point give_up = Clock::now() + kHereAtMost;
   while (!bytes.empty()) {
     pollfd room{state_->descriptor, POLLOUT, 0};
-    const bool ready = ::poll(&room, 1, kHereAtMostMs) > 0;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(give_up - Clock::now());
+    const bool ready = ::poll(&room, 1, std::max(0, static_cast<int>(left.count()))) > 0;
     const ssize_t written =
         ready ? write_some(state_->descriptor, bytes.substr(0, PIPE_BUF)) : -EAGAIN;
     if (written < 0) {
@@ -195,13 +201,22 @@ bool OutputWriter::has_room() const {
 }
 
 void OutputWriter::when_room(std::function<void()> call) {
+  when_held_at_most(kCapacity / 2, std::move(call));
+}
+
+void OutputWriter::when_written(std::function<void()> call) {
+  when_held_at_most(0, std::move(call));
+}
+
+void OutputWriter::when_held_at_most(std::size_t most, std::function<void()> call) {
   room_call_ = std::move(call);
   const std::lock_guard lock(state_->mutex);
-  state_->room_wanted = static_cast<bool>(room_call_);
-  if (!state_->room_wanted) {
+  state_->wanted.reset();
+  if (!room_call_) {
     timer_.cancel();
     return;
   }
+  state_->wanted = most;
   state_->tell_if_room();
   watch_for_stuck();
 }
@@ -212,7 +227,7 @@ void OutputWriter::watch_for_stuck() {
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     const std::lock_guard lock(state_->mutex);
-    if (!state_->room_wanted) return;
+    if (!state_->wanted) return;
     state_->judge();
     if (state_->stuck) {
       state_->tell_if_room();
@@ -231,21 +246,24 @@ void OutputWriter::on_error(std::function<void(int error)> call) {
   error_call_ = std::move(call);
 }
 
-bool OutputWriter::drain() {
-  std::unique_lock lock(state_->mutex);
-  const auto empty = [this] { return state_->held() == 0; };
-  while (!empty()) {
-    const Clock::time_point give_up = state_->moved_at + kStuckAfter;
-    if (state_->stuck || Clock::now() >= give_up) return false;
-    state_->changed.wait_until(lock, give_up);
-  }
-  return true;
+void OutputWriter::drop() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->held() == 0) return;
+  state_->losses.bytes += state_->pending.size();
+  state_->losses.late = true;
+  state_->pending.clear();
+  state_->late = true;
+}
+
+bool OutputWriter::idle() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->held() == 0;
 }
 
 OutputWriter::Losses OutputWriter::losses() const {
   const std::lock_guard lock(state_->mutex);
   Losses losses = state_->losses;
-  if (state_->stuck) losses.bytes += state_->in_flight;
+  if (state_->stuck || state_->late) losses.bytes += state_->in_flight;
   return losses;
 }
 

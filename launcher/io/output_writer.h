@@ -27,13 +27,14 @@ class OutputWriter {
 
   struct Losses {
     std::uint64_t bytes = 0;
-    int error = 0;  // errno of the first write that failed; 0: it was stuck
+    int error = 0;      // errno of the first write that failed; 0: it was stuck
+    bool late = false;  // or too slow for drop()
   };
 
   OutputWriter(boost::asio::io_context& context, int descriptor);
   OutputWriter(const OutputWriter&) = delete;
   OutputWriter& operator=(const OutputWriter&) = delete;
-  // Leaves a thread that is stuck behind, with what it still had to write.
+  // Leaves a thread behind that isn't done soon, with what it still had to write.
   ~OutputWriter();
 
   void write(std::string_view bytes);
@@ -41,13 +42,16 @@ class OutputWriter {
   // Once, from the loop, as soon as there is room or all is dropped. An empty function: not any
   // more.
   void when_room(std::function<void()> call);
+  // The same as soon as all is written, or dropped since it is stuck. Takes the place of the other.
+  void when_written(std::function<void()> call);
   // Called from the loop after the first write that failed. The descriptor goes on being tried:
   // a full disk may get room.
   void on_error(std::function<void(int error)> call);
 
-  // Until everything is written or dropped. False: it takes nothing, and only ending the process
-  // gets past the thread.
-  [[nodiscard]] bool drain();
+  // Gives up what is held. What is written from now on comes after the piece that is under way.
+  void drop();
+  // False: only ending the process gets past the thread.
+  [[nodiscard]] bool idle() const;
   [[nodiscard]] Losses losses() const;
 
  private:
@@ -56,6 +60,7 @@ class OutputWriter {
   bool start();
   void write_here(std::string_view bytes);
   void watch_for_stuck();
+  void when_held_at_most(std::size_t most, std::function<void()> call);
   void tell_room();
 
   boost::asio::io_context& context_;

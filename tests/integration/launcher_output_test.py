@@ -1,15 +1,18 @@
 """What workers write passes through ddplaunch: unchanged, in order, to the last byte, and no reader holds up a job."""
+import contextlib
 import os
 import re
 import resource
 import select
 import signal
 import subprocess
+import time
 import unittest
 
-from launcher_harness import Job, alive_with, children_of, comm_of, wait_until
+from launcher_harness import Job, alive_with, children_of, comm_of, is_alive, wait_until
 
 BOTH = subprocess.STDOUT
+ENDS = "head -c 900000 /dev/zero; touch $1/wrote; exit 3"  # less than is held for a reader
 UNTIL_GO = "while [ ! -e $1/go ]; do sleep 0.01; done; "
 
 
@@ -144,6 +147,65 @@ class Readers(unittest.TestCase):
             wait_until(lambda: read_some(fifo) or job.process.poll() is not None, "the rest is written")
             self.assertEqual(job.wait(), 143)
         os.close(fifo)
+
+    def test_a_slow_reader_keeps_nothing_alive_when_the_guardian_is_killed(self):
+        for while_running in (True, False):
+            for takes in (0, 16):
+                with self.subTest(while_running=while_running, takes=takes), \
+                     self.slow_reader("exec head -c 1000000000 /dev/zero" if while_running else ENDS) as (job, read):
+                    agent = job.agent()
+                    if while_running:
+                        wait_until(lambda: sleeps_in_write(job), "the worker is held back")
+                    else:
+                        self.wait_for_the_end(job)
+                    job.process.kill()
+                    job.process.wait()
+                    wait_until(lambda: read(takes) is None or not is_alive(agent), "the agent is gone", deadline_s=2)
+                    self.assertEqual(alive_with(job.mark), [])
+
+    def test_a_second_request_to_stop_waits_for_no_reader(self):
+        with self.slow_reader("exec head -c 1000000000 /dev/zero") as (job, read):
+            wait_until(lambda: sleeps_in_write(job), "the worker is held back")
+            job.process.send_signal(signal.SIGINT)
+            wait_until(lambda: not children_of(job.agent()), "the worker is gone")
+            time.sleep(0.2)  # sooner it would be the first one's echo
+            job.process.send_signal(signal.SIGINT)
+            wait_until(lambda: read(16) is None or job.process.poll() is not None, "it has ended", deadline_s=3)
+            self.assertEqual(job.wait(), 130)
+
+    def test_a_request_to_stop_when_the_job_is_over_ends_the_wait_for_a_reader(self):
+        with self.slow_reader(ENDS) as (job, read):
+            self.wait_for_the_end(job)
+            job.process.send_signal(signal.SIGTERM)
+            # Half a second is too short for all, but the rest takes its last words.
+            wait_until(lambda: read(2048) is None or job.process.poll() is not None, "it has ended", deadline_s=3)
+            self.assertEqual(job.wait(), 3)
+            text = b""
+            while chunk := read(1 << 20):
+                text += chunk
+            self.assertRegex(text[-200:], rb"\d+ bytes of output for stderr were lost: it was not read in time\n$")
+
+    def wait_for_the_end(self, job):
+        wait_until(lambda: os.path.exists(os.path.join(job.folder, "wrote")), "all is written")
+        wait_until(lambda: not children_of(job.agent()), "the worker is gone")
+
+    @contextlib.contextmanager
+    def slow_reader(self, script):
+        """A job, and what reads at most so many bytes of its output."""
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+
+        def take(most):
+            try:
+                return os.read(read, most)
+            except BlockingIOError:
+                return b""
+        try:
+            with Job(script=script, workers=1, stdout=write, stderr=BOTH) as job:
+                os.close(write)
+                yield job, take
+        finally:
+            os.close(read)
 
     def test_a_full_disk_costs_output_but_not_the_job(self):
         with open("/dev/full", "wb") as full, \

@@ -209,6 +209,9 @@ void SimAgent::perform(const launcher::ResumeWorkers&) {}
 void SimAgent::perform(const launcher::StopGuardian&) {}
 void SimAgent::perform(const launcher::ContinueGuardian&) {}
 
+// Nobody reads what it says.
+void SimAgent::perform(const launcher::Hurry&) {}
+
 void SimAgent::perform(const launcher::SweepRemains& effect) {
   stopping_ = effect.round;
   // What some stopped worker left doesn't obey.

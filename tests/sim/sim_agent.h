@@ -86,6 +86,7 @@ class SimAgent : public std::enable_shared_from_this<SimAgent> {
   void perform(const launcher::ResumeWorkers& effect);
   void perform(const launcher::StopGuardian& effect);
   void perform(const launcher::ContinueGuardian& effect);
+  void perform(const launcher::Hurry& effect);
   void perform(const launcher::SweepRemains& effect);
   void perform(const launcher::KillRemains& effect);
   void perform(const launcher::PublishDeath& effect);

@@ -156,6 +156,7 @@ struct ShowEffect {
   }
   std::string operator()(const PauseWorkers&) const { return "pause"; }
   std::string operator()(const ResumeWorkers&) const { return "resume"; }
+  std::string operator()(const Hurry&) const { return "hurry"; }
   std::string operator()(const StopGuardian&) const { return "stop_guardian"; }
   std::string operator()(const ContinueGuardian& effect) const {
     return effect.runs ? "guardian_runs" : "continue_guardian";
