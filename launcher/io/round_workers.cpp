@@ -6,10 +6,12 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <utility>
 
 #include "launcher/core/failure_text.h"
 #include "launcher/core/worker_group.h"
+#include "launcher/io/children.h"
 #include "launcher/io/spawner.h"
 
 namespace ddp::launcher {
@@ -17,7 +19,19 @@ namespace {
 
 // What a worker piped its output through (`exec > >(tee log)`) writes the last of it after the
 // worker's own end: a moment, unless somebody holds the pipe who has nothing to say.
-constexpr std::chrono::milliseconds kHearingLimit{200};
+constexpr WorkerOutput::Patience kHearing{std::chrono::milliseconds(200),
+                                          std::chrono::milliseconds(3000)};
+
+// On a machine that is busy what is heard out waits for its turn as well.
+bool some_child_runs() {
+  auto children = std::make_unique<ChildList>();
+  if (!children->read()) return false;
+  const auto pids = children->pids();
+  return std::any_of(pids.begin(), pids.end(), [](pid_t pid) {
+    const char state = look_at(pid).state;
+    return state == 'R' || state == 'D';
+  });
+}
 
 }  // namespace
 
@@ -143,7 +157,7 @@ RoundWorkers::Sessions RoundWorkers::sessions_of(const std::vector<LocalRank>& l
 
 void RoundWorkers::hear_out(std::function<void()> done) {
   if (!output_) return done();
-  output_->hear_out(kHearingLimit, std::move(done));
+  output_->hear_out(kHearing, some_child_runs, std::move(done));
 }
 
 void RoundWorkers::stop_hearing() {

@@ -194,6 +194,7 @@ WorkerOutput::Got WorkerOutput::read(Channel& channel, std::size_t worker) {
     if (stream.route == StreamRoute::pipe) break;
   }
   if (size == 0) return got;
+  heard_something_ = true;
   const std::string_view bytes(buffer_.get(), size);
   if (channel.sink == Sink::err) tails_[worker].add(bytes);
   console_.output(channel.sink, bytes);
@@ -225,12 +226,27 @@ bool WorkerOutput::somebody_holds_streams_of_dead() const {
   return any_is_held(out_) || any_is_held(err_);
 }
 
-void WorkerOutput::hear_out(std::chrono::milliseconds limit, std::function<void()> done) {
+void WorkerOutput::hear_out(const Patience& patience, std::function<bool()> somebody_runs,
+                            std::function<void()> done) {
   if (!somebody_holds_streams_of_dead()) return done();
   heard_out_ = std::move(done);
-  hearing_limit_.expires_after(limit);
+  somebody_runs_ = std::move(somebody_runs);
+  patience_ = patience;
+  hearing_ends_ = std::chrono::steady_clock::now() + patience.limit;
+  wait_for_silence();
+}
+
+void WorkerOutput::wait_for_silence() {
+  heard_something_ = false;
+  hearing_limit_.expires_after(patience_.silence);
   hearing_limit_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) stop_hearing();
+    if (error || !heard_out_) return;
+    const bool goes_on = heard_something_ || somebody_runs_();
+    if (goes_on && std::chrono::steady_clock::now() < hearing_ends_) {
+      wait_for_silence();
+    } else {
+      stop_hearing();
+    }
   });
 }
 

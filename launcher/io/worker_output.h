@@ -39,9 +39,16 @@ class WorkerOutput {
   void ended(std::size_t worker);
   // Of what it has written so far, or somebody who holds its streams.
   [[nodiscard]] std::string last_lines(std::size_t worker) const { return tails_[worker].text(); }
-  // Calls `done` as soon as nobody holds the streams of the dead: now, from the loop, or after
-  // `limit` whoever holds them.
-  void hear_out(std::chrono::milliseconds limit, std::function<void()> done);
+  // How long they who hold the streams of the dead are listened to while they say nothing, and in
+  // all.
+  struct Patience {
+    std::chrono::milliseconds silence;
+    std::chrono::milliseconds limit;
+  };
+  // Calls `done` as soon as nobody holds the streams of the dead: now, from the loop, or when the
+  // patience is at its end. `somebody_runs`: those who are silent may just not have got a CPU.
+  void hear_out(const Patience& patience, std::function<bool()> somebody_runs,
+                std::function<void()> done);
   void stop_hearing();  // `done` is called now, if it wasn't yet
   // The user's terminal has another size; the kernel tells the workers.
   void pass_on_window_size();
@@ -88,7 +95,13 @@ class WorkerOutput {
   std::vector<UniqueFd> workers_ends_;  // of the worker that is being started
   std::unique_ptr<char[]> buffer_;
   boost::asio::steady_timer hearing_limit_;
+  void wait_for_silence();
+
   std::function<void()> heard_out_;  // set: while that is waited for
+  std::function<bool()> somebody_runs_;
+  Patience patience_{};
+  std::chrono::steady_clock::time_point hearing_ends_;
+  bool heard_something_ = false;  // since the silence is timed
   std::string trouble_;
 };
 
