@@ -140,7 +140,7 @@ TEST_CASE("spawner: a program that can't be started is told apart as a shell doe
   CHECK(stage.refusal("plain", path).exit_code == 126);
 
   const std::string bad = folder.write("bad", "#!/no/such/interpreter\n", 0755);
-  CHECK(stage.refusal(bad).exit_code == 127);
+  CHECK(stage.refusal(bad).exit_code == 126);
   CHECK(contains(stage.refusal(bad).reason, "interpreter"));
 
   const std::string closed = folder.write("closed", "#!/bin/sh\n", 0644);
