@@ -58,8 +58,8 @@ class FirstCause(unittest.TestCase):
             self.assertIn("SIGKILL was sent by another process", job.stderr())
 
     def test_one_that_the_kernel_killed_for_want_of_memory(self):
-        with MemoryCgroup(64 << 20) as cgroup:
-            hog = "import os, time\nif os.environ['RANK'] == '1': x = b'x' * (256 << 20)\ntime.sleep(60)"
+        with MemoryCgroup(256 << 20) as cgroup:
+            hog = "import os, time\nif os.environ['RANK'] == '1': x = b'x' * (1 << 30)\ntime.sleep(60)"
             with CauseJob(program=[sys.executable, "-c", hog, "{mark}"], wrapper=cgroup.wrapper()) as job:
                 self.check(job, 137, rank=1, signal=9, oom_killed=True)
                 self.assertEqual(cgroup.kills(), 1)  # the fault did happen
