@@ -101,16 +101,16 @@ class Readers(unittest.TestCase):
 
     def test_a_slow_reader_holds_workers_back_and_misses_nothing(self):
         read, write = os.pipe()
-        with Job(script="head -c 5000000 /dev/zero; touch $1/wrote", workers=1, stdout=write, stderr=BOTH) as job:
+        with Job(script="head -c 300000000 /dev/zero; touch $1/wrote", workers=1, stdout=write, stderr=BOTH) as job:
             os.close(write)
             agent = job.agent()
             count = len(os.read(read, 1))
             wait_until(lambda: sleeps_in_write(job), "the worker is held back")
-            self.assertLess(peak_memory(agent), 32 << 20)
+            self.assertLess(peak_memory(agent), 128 << 20)  # sanitizers take most of that
             self.assertFalse(os.path.exists(os.path.join(job.folder, "wrote")))
             while chunk := os.read(read, 1 << 20):
                 count += len(chunk)
-            self.assertEqual(count, 5_000_000)
+            self.assertEqual(count, 300_000_000)
             self.assertEqual(job.wait(), 0)
         os.close(read)
 
@@ -178,12 +178,12 @@ class Readers(unittest.TestCase):
             self.wait_for_the_end(job)
             job.process.send_signal(signal.SIGTERM)
             # Half a second is too short for all, but the rest takes its last words.
-            wait_until(lambda: read(2048) is None or job.process.poll() is not None, "it has ended", deadline_s=3)
+            text = []
+            wait_until(lambda: text.append(read(2048)) or job.process.poll() is not None, "it has ended", deadline_s=3)
             self.assertEqual(job.wait(), 3)
-            text = b""
             while chunk := read(1 << 20):
-                text += chunk
-            self.assertRegex(text[-200:], rb"\d+ bytes of output for stderr were lost: it was not read in time\n$")
+                text.append(chunk)
+            self.assertRegex(b"".join(filter(None, text))[-200:], rb"\d+ bytes of output for stderr were lost: it was not read in time\n$")
 
     def wait_for_the_end(self, job):
         wait_until(lambda: os.path.exists(os.path.join(job.folder, "wrote")), "all is written")
