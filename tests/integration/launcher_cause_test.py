@@ -107,13 +107,14 @@ class FirstCause(unittest.TestCase):
     def test_the_culprit_closes_its_connections_and_dies_a_second_later(self):
         with CauseJob("report={report}:ready", *on_rank(3, "hold={folder}/link", "wait-for={folder}/go",
                       "complain=Traceback (most recent call last):", 'complain=  File "train.py", line 7, in <module>',
-                      "complain=IndexError: no such sample", "let-go", "linger=1000", "exit=3"),
+                      "complain=IndexError: no such sample", "let-go", "wait-for={folder}/die", "linger=600", "exit=3"),
                       "until-closed={folder}/link", "report={report}:lost", f"complain={LOST_PEER}", "exit=1",
                       workers=4, prepare=lambda folder: os.mkfifo(os.path.join(folder, "link"))) as job:
             job.expect("ready", 4)
             job.touch("go")
             job.expect("lost", 3)
             start = time.monotonic()
+            job.touch("die")
             self.check(job, 3, rank=3, exit_code=3, lost_a_peer=False)
             self.assertGreater(time.monotonic() - start, 0.5)  # it did die after them
             self.assertIn("    IndexError: no such sample\n", job.stderr())

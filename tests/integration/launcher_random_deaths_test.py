@@ -152,7 +152,7 @@ class RandomDeaths(unittest.TestCase):
         self.assertEqual(alive_with(self.mark), [])
         # Error files of failed jobs are kept, and nothing else is.
         left = [name for folder, _, names in os.walk(self.folder) for name in names
-                if name != "error.json" and not re.fullmatch(r"\d+\.(json|err)", name)]
+                if name != "error.json" and not re.fullmatch(r"\d+\.(json|err)|tsan\..*", name)]
         self.assertEqual(left, [])
         if JOBS >= 1000:
             for outcome in (WELL, AT_ONCE, LATE, CONSEQUENCE):
