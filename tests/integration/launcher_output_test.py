@@ -183,7 +183,8 @@ class Readers(unittest.TestCase):
             self.assertEqual(job.wait(), 3)
             while chunk := read(1 << 20):
                 text.append(chunk)
-            self.assertRegex(b"".join(filter(None, text))[-200:], rb"\d+ bytes of output for stderr were lost: it was not read in time\n$")
+            self.assertRegex(b"".join(filter(None, text))[-200:],
+                             rb"\d+ bytes of output for stderr were lost: it was not read in time\n$")
 
     def wait_for_the_end(self, job):
         wait_until(lambda: os.path.exists(os.path.join(job.folder, "wrote")), "all is written")
