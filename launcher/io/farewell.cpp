@@ -13,7 +13,7 @@ constexpr milliseconds kEventsPatience{1000};
 // In a hurry: for what is held, then for the words about what was dropped. Nothing of the job is
 // alive 2 s after the guardian's death, and the workers' end takes its part.
 constexpr milliseconds kHurriedPatience{500};
-constexpr milliseconds kLastWords{300};
+constexpr milliseconds kLastWords{600};
 
 }  // namespace
 

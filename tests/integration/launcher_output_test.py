@@ -177,9 +177,11 @@ class Readers(unittest.TestCase):
         with self.slow_reader(ENDS) as (job, read):
             self.wait_for_the_end(job)
             job.process.send_signal(signal.SIGTERM)
-            # Half a second is too short for all, but the rest takes its last words.
+            # Half a second is too short for all; a reader that then wakes up gets the last words.
             text = []
-            wait_until(lambda: text.append(read(2048)) or job.process.poll() is not None, "it has ended", deadline_s=3)
+            wakes = time.monotonic() + 0.5
+            wait_until(lambda: text.append(read(2048 if time.monotonic() < wakes else 1 << 20))
+                       or job.process.poll() is not None, "it has ended", deadline_s=3)
             self.assertEqual(job.wait(), 3)
             while chunk := read(1 << 20):
                 text.append(chunk)

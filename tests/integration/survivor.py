@@ -4,6 +4,7 @@ survivor.py MARK REPORT: reports "ready RANK pid". At each SIGTERM and SIGUSR1, 
 of a death: "SIGTERM", "SIGUSR1" or "page", then "RANK poison dead_rank exit_code signal in_store". Ends with 0 when
 REPORT.end is there and after SIGTERM; as the file REPORT.RANK says, "exit 3" or "signal 9", when that is there.
 """
+import encodings.idna  # here: a signal may come while it is loaded for the first name
 import mmap
 import os
 import signal
