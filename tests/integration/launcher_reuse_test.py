@@ -26,6 +26,7 @@ class Watch:
         self.job = job
         self.agent = job.agent()
         self.errors = open(job.err_path, "rb")  # pylint: disable=consider-using-with  # closed by __exit__
+        self.unfinished = b""
         self.restarts = 0
         self.samples = []  # restarts, descriptors, bytes of memory
         self.workers = set()
@@ -39,7 +40,9 @@ class Watch:
         self.errors.close()
 
     def look(self):
-        self.restarts += self.errors.read().count(b"ddplaunch: restart ")
+        lines = (self.unfinished + self.errors.read()).split(b"\n")
+        self.unfinished = lines.pop()
+        self.restarts += sum(line.startswith(b"ddplaunch: restart ") for line in lines)
         now = time.monotonic()
         children = children_of(self.agent)
         self.workers.update(children)
