@@ -51,7 +51,7 @@ std::vector<std::string> plan_arguments(const LaunchConfig& config, LocalRank lo
   if (config.kind == ProgramKind::executable) {
     arguments.push_back(config.program);
   } else {
-    arguments.push_back(value_or(base, "PYTHON_EXEC", "python3"));
+    arguments.push_back(python_of(base));
     arguments.emplace_back("-u");
     if (config.kind == ProgramKind::python_module) {
       arguments.emplace_back("-m");
@@ -109,6 +109,10 @@ Environment node_environment(const LaunchConfig& config, const rendezvous::NodeI
 }  // namespace
 
 // Python's string.Template.safe_substitute with the one name that torchrun knows.
+std::string python_of(const Environment& environment) {
+  return value_or(environment, "PYTHON_EXEC", "python3");
+}
+
 std::string substitute_macros(std::string_view text, LocalRank local_rank) {
   static constexpr std::string_view kName = "local_rank";
   std::string result;

@@ -33,6 +33,9 @@ struct RoundPlan {
                                      const rendezvous::Placement& placement,
                                      const Environment& base);
 
+// The program that runs Python workers: PYTHON_EXEC, else python3.
+[[nodiscard]] std::string python_of(const Environment& environment);
+
 // `${local_rank}` and `$local_rank` become the number, `$$` becomes `$`, all else stays.
 [[nodiscard]] std::string substitute_macros(std::string_view text,
                                             rendezvous::LocalRank local_rank);

@@ -11,13 +11,13 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "launcher/core/verdict.h"
 #include "launcher/core/verdict_json.h"
+#include "launcher/core/worker_plan.h"
 #include "launcher/io/host_probe.h"
 #include "launcher/io/program_search.h"
 #include "launcher/io/report_file.h"
@@ -69,18 +69,11 @@ std::optional<rlimit> raise_limit_of_files() {
 }
 
 // The Python that runs the workers, empty if none does.
-std::string interpreter_of(const LaunchConfig& config) {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  std::string name = config.program;
-  if (config.kind != ProgramKind::executable) {
-    name = variable("PYTHON_EXEC");
-    if (name.empty()) name = "python3";
-  }
+std::string interpreter_of(const LaunchConfig& config, const Environment& environment) {
+  const std::string name =
+      config.kind == ProgramKind::executable ? config.program : python_of(environment);
   if (name.substr(name.rfind('/') + 1).compare(0, 6, "python") != 0) return {};
-  const auto found = find_program(name, {{"PATH", variable("PATH")}});
+  const auto found = find_program(name, environment);
   return found.empty() ? name : found.front();
 }
 
@@ -111,6 +104,7 @@ std::unique_ptr<PidNamespace> make_namespace(const LaunchConfig& config) {
 AgentRunner::AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded,
                          std::optional<UniqueFd> event_file)
     : config_(std::move(config)),
+      environment_(environment),
       streams_(plan_streams(look_at_stream(STDOUT_FILENO), look_at_stream(STDERR_FILENO))),
       host_name_(host_name()),
       node_(new_node_id()),
@@ -199,7 +193,7 @@ void AgentRunner::tell_verdict(int exit_code) {
     facts.reason = exit_->reason;
   }
   if (facts.verdict && facts.verdict->failure) {
-    context.hints.interpreter = interpreter_of(config_);
+    context.hints.interpreter = interpreter_of(config_, environment_);
     quote_what_came_late(*facts.verdict->failure);
   }
   if (facts.verdict) console_.text(verdict_text(*facts.verdict, context));

@@ -30,7 +30,7 @@ namespace ddp::launcher {
 
 class AgentRunner {
  public:
-  // Throws std::system_error or std::runtime_error if it can't begin.
+  // Throws std::system_error or std::runtime_error if it can't begin. `environment` outlives it.
   AgentRunner(LaunchConfig config, const Environment& environment, Guarded guarded,
               std::optional<UniqueFd> event_file = {});
   AgentRunner(const AgentRunner&) = delete;
@@ -75,6 +75,7 @@ class AgentRunner {
   void quote_what_came_late(Failure& failure) const;
 
   LaunchConfig config_;
+  const Environment& environment_;
   StreamPlan streams_;
   std::string host_name_;
   rendezvous::NodeId node_;
