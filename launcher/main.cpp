@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "launcher/core/command_line.h"
+#include "launcher/core/dry_run.h"
 #include "launcher/core/failure_text.h"
 #include "launcher/io/agent_runner.h"
 #include "launcher/io/event_file.h"
@@ -59,6 +60,7 @@ HostFacts look_at_host(const Environment& environment) {
   host.is_executable_file = [](const std::string& path) {
     return is_file(path) && ::access(path.c_str(), X_OK) == 0;
   };
+  host.exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
   host.random_run_id = random_run_id();
   return host;
 }
@@ -85,13 +87,20 @@ int refuse(int code, const std::string& reason) {
   return code;
 }
 
+int show(const std::string& text) {
+  std::cout << text << std::flush;
+  return std::cout ? 0 : refuse(exit_code::kLauncherFailed, "cannot write to stdout");
+}
+
 int launch(int argc, char** argv, Guarded guarded) {
   const Environment environment = read_environment(environ);
   CommandLine command =
       parse_command_line({argv + 1, argv + argc}, environment, look_at_host(environment));
   if (const auto* text = std::get_if<ShowText>(&command)) {
-    std::cout << text->text << std::flush;
-    return std::cout ? 0 : refuse(exit_code::kLauncherFailed, "cannot write to stdout");
+    return show(text->text);
+  }
+  if (const auto* plan = std::get_if<ShowPlan>(&command)) {
+    return show(describe_plan(plan->config, plan->sources, environment));
   }
   if (const auto* error = std::get_if<UsageError>(&command)) {
     return refuse(exit_code::kUsage, error->message);

@@ -7,17 +7,22 @@
 
 #include "launcher/core/launch_config.h"
 #include "launcher/core/launch_options.h"
+#include "launcher/core/option_sources.h"
 
 namespace ddp::launcher {
 
 struct ShowText {
   std::string text;
-};  // --help, --version: to stdout, exit 0
+};  // --help, --version, --print-completion: to stdout, exit 0
+struct ShowPlan {
+  LaunchConfig config;
+  OptionSources sources;
+};  // --dry-run
 struct UsageError {
   std::string message;
 };  // one line, without "ddplaunch: "; exit 2
 
-using CommandLine = std::variant<LaunchConfig, ShowText, UsageError>;
+using CommandLine = std::variant<LaunchConfig, ShowText, ShowPlan, UsageError>;
 
 // `arguments` without the program's own name. The environment gives defaults (PET_<OPTION>).
 [[nodiscard]] CommandLine parse_command_line(const std::vector<std::string>& arguments,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/core/membership.h"
+#include "rendezvous/core/port_range.h"
 #include "rendezvous/core/tcpstore_wire.h"
 
 namespace ddp::launcher {
@@ -35,6 +36,7 @@ struct LaunchConfig {
   ProgramKind kind = ProgramKind::executable;
   std::string program;
   std::vector<std::string> arguments;  // byte for byte as given
+  std::string local_rank_option;       // put before them, with the local rank; empty: nothing is
 
   std::int32_t workers = 1;  // --nproc-per-node, resolved to a number
   NodeLimits nodes;
@@ -45,8 +47,9 @@ struct LaunchConfig {
   std::int32_t max_restarts = 0;
 
   std::string master_addr = "127.0.0.1";
-  std::optional<rendezvous::Port> master_port;  // absent: a fresh port, one node only
-  std::string local_addr;                       // empty: found out
+  std::optional<rendezvous::Port> master_port;      // absent: a fresh port, one node only
+  std::optional<rendezvous::PortRange> port_range;  // nothing of ours listens elsewhere
+  std::string local_addr;                           // empty: found out
 
   Duration shutdown_timeout = std::chrono::seconds(30);
   Duration join_timeout = std::chrono::seconds(600);

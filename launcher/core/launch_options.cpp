@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launcher/core/option_values.h"
+#include "launcher/core/rendezvous_options.h"
 #include "launcher/core/signal_names.h"
 
 namespace ddp::launcher {
@@ -16,11 +17,7 @@ namespace {
 using rendezvous::Error;
 using rendezvous::kMaxNodes;
 using rendezvous::kMaxWorkers;
-using rendezvous::Port;
 using rendezvous::Result;
-
-constexpr std::int64_t kMaxSeconds = 1'000'000'000;
-constexpr std::uint16_t kDefaultMasterPort = 29500;  // torchrun's
 
 // One step of the validation each; the first error ends it.
 class ConfigMaker {
@@ -33,7 +30,7 @@ class ConfigMaker {
     for (const Step step :
          {&ConfigMaker::set_program, &ConfigMaker::set_nodes, &ConfigMaker::set_workers,
           &ConfigMaker::set_limits, &ConfigMaker::set_failures, &ConfigMaker::set_rendezvous,
-          &ConfigMaker::set_rendezvous_conf, &ConfigMaker::check_without_effect}) {
+          &ConfigMaker::check_without_effect}) {
       const Result<void> done = (this->*step)();
       if (!done) {
         return done.error();
@@ -51,19 +48,51 @@ class ConfigMaker {
   Result<void> set_program() {
     config_.program = given_.program;
     config_.arguments = given_.arguments;
-    if (given_.module && given_.no_python) {
+    if (given_.module && given_.no_python && !given_.run_path) {
       return Error{"--module and --no-python exclude each other: a module needs Python"};
     }
     if (given_.program.empty()) {
       return Error{"the program's name is empty"};
     }
-    if (given_.module) {
+    if (given_.run_path) {
+      set_run_path();
+    } else if (given_.module) {
       config_.kind = ProgramKind::python_module;
     } else if (given_.no_python) {
       config_.kind = ProgramKind::executable;
     } else {
       guess_program_kind();
     }
+    return set_local_rank_option();
+  }
+
+  // What runpy.run_path takes: a file, a folder or an archive.
+  void set_run_path() {
+    const std::string& name = given_.program;
+    const bool has_macro = name.find('$') != std::string::npos;  // each rank's own
+    if (has_macro || host_.exists(name)) {
+      config_.kind = ProgramKind::python_script;
+    } else {
+      missing_program();
+    }
+  }
+
+  // Python would say so too, but with a code that asks for another try. PATH is not searched.
+  void missing_program() {
+    config_.kind = ProgramKind::executable;
+    if (given_.program.find('/') == std::string::npos) config_.program = "./" + given_.program;
+  }
+
+  Result<void> set_local_rank_option() {
+    if (!given_.pass_local_rank) return {};
+    const std::string& name = *given_.pass_local_rank;
+    if (name != "local-rank" && name != "local_rank") {
+      return Error{"--pass-local-rank takes local-rank or local_rank, not \"" + name + "\""};
+    }
+    if (given_.use_env) {
+      return Error{"--pass-local-rank and --use-env exclude each other"};
+    }
+    config_.local_rank_option = "--" + name;
     return {};
   }
 
@@ -75,11 +104,12 @@ class ConfigMaker {
     };
     config_.kind = ProgramKind::executable;
     if (ends_with(".py") || ends_with(".pyc") || ends_with(".pyz")) {
-      // Python would say so too, but with a code that asks for another try. PATH is not searched.
-      const bool has_macro = name.find('$') != std::string::npos;  // each rank's own
-      const bool missing = !has_macro && !host_.is_file(name);
-      if (!missing) config_.kind = ProgramKind::python_script;
-      if (missing && name.find('/') == std::string::npos) config_.program = "./" + name;
+      const bool has_macro = name.find('$') != std::string::npos;
+      if (has_macro || host_.is_file(name)) {
+        config_.kind = ProgramKind::python_script;
+      } else {
+        missing_program();
+      }
     } else if (host_.is_executable_file(name)) {
       if (name.find('/') == std::string::npos) {
         config_.program = "./" + name;
@@ -201,130 +231,7 @@ class ConfigMaker {
   }
 
   Result<void> set_rendezvous() {
-    config_.standalone = given_.standalone;
-    config_.run_id = given_.rdzv_id.value_or("none");
-    const std::int32_t nodes = config_.nodes.max;
-    if (given_.standalone) {
-      if (nodes > 1) {
-        return Error{"--standalone is for one node, but --nnodes is " + given_.nnodes +
-                     "; for several give --master-addr and --node-rank instead"};
-      }
-      use_fresh_port();
-      return {};
-    }
-    const std::string& backend = given_.rdzv_backend;
-    if (backend != "static" && backend != "c10d") {
-      return Error{"--rdzv-backend " + backend +
-                   " is not in this version; static is, and for one node c10d"};
-    }
-    if (backend == "c10d" && nodes > 1) {
-      return Error{
-          "--rdzv-backend c10d with several nodes is not in this version; use the default "
-          "(static) with --master-addr, --master-port and --node-rank"};
-    }
-    std::optional<GivenEndpoint> endpoint;
-    if (!strip(given_.rdzv_endpoint).empty()) {
-      const Result<GivenEndpoint> parsed = parse_endpoint(given_.rdzv_endpoint);
-      if (!parsed) {
-        return parsed.error();
-      }
-      endpoint = parsed.value();
-    }
-    if (backend == "c10d") {
-      // Alone, there is nobody to meet at the endpoint.
-      use_fresh_port();
-      return {};
-    }
-    return set_static(endpoint);
-  }
-
-  Result<void> set_static(const std::optional<GivenEndpoint>& endpoint) {
-    const Result<std::int32_t> rank = number(
-        "--node-rank", given_.node_rank.value_or("0"),
-        {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()});
-    if (!rank) {
-      return rank.error();
-    }
-    config_.node_rank = rank.value();
-    if (config_.node_rank < 0 || config_.node_rank >= config_.nodes.max) {
-      return Error{"--node-rank " + std::to_string(config_.node_rank) +
-                   " is out of range: with --nnodes " + std::to_string(config_.nodes.max) +
-                   " it is from 0 to " + std::to_string(config_.nodes.max - 1)};
-    }
-    config_.join_timeout = std::chrono::seconds(900);  // torchrun's for static
-    if (endpoint) {
-      if (!endpoint->port) {
-        return Error{"--rdzv-endpoint needs a port with the static backend: host:port"};
-      }
-      config_.master_addr = endpoint->host;
-      config_.master_port = endpoint->port;
-      return check_master_port();
-    }
-    if (given_.master_addr && !given_.master_addr->empty()) {
-      config_.master_addr = without_brackets(*given_.master_addr);
-    }
-    if (given_.master_port) {
-      const Result<Port> given = port("--master-port", *given_.master_port);
-      if (!given) {
-        return given.error();
-      }
-      config_.master_port = given.value();
-    } else if (config_.nodes.max > 1) {
-      config_.master_port = Port{kDefaultMasterPort};
-    } else if (!given_.rdzv_id || given_.rdzv_id->empty()) {
-      config_.run_id = host_.random_run_id;
-    }
-    return check_master_port();
-  }
-
-  // Port 0 asks for a fresh one, which other nodes could not know.
-  Result<void> check_master_port() {
-    if (config_.master_port && config_.master_port->value == 0) {
-      if (config_.nodes.max > 1) {
-        return Error{"port 0 (a fresh one) cannot work with several nodes: they could not know it"};
-      }
-      config_.master_port.reset();
-    }
-    if (config_.run_id.empty()) {
-      config_.run_id = host_.random_run_id;
-    }
-    return {};
-  }
-
-  void use_fresh_port() {
-    config_.master_port.reset();
-    if (!given_.local_addr.empty()) {
-      config_.master_addr = given_.local_addr;
-    }
-    if (!given_.rdzv_id || given_.rdzv_id->empty()) {
-      config_.run_id = host_.random_run_id;
-    }
-  }
-
-  Result<void> set_rendezvous_conf() {
-    std::string_view rest = given_.rdzv_conf;
-    while (!strip(rest).empty()) {
-      const std::size_t comma = rest.find(',');
-      const std::string pair = strip(rest.substr(0, comma));
-      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
-      const std::size_t equals = pair.find('=');
-      const std::string key = strip(pair.substr(0, equals));
-      const std::string value =
-          equals == std::string::npos ? std::string() : strip(pair.substr(equals + 1));
-      if (key.empty() || value.empty()) {
-        return Error{"--rdzv-conf takes key=value,key=value, not \"" + given_.rdzv_conf + "\""};
-      }
-      if (key != "join_timeout" && key != "timeout") {
-        return Error{"--rdzv-conf: \"" + key +
-                     "\" is not in this version; known are join_timeout and timeout"};
-      }
-      const Result<std::int32_t> seconds = number("--rdzv-conf " + key, value, {1, kMaxSeconds});
-      if (!seconds) {
-        return seconds.error();
-      }
-      config_.join_timeout = std::chrono::seconds(seconds.value());
-    }
-    return {};
+    return launcher::set_rendezvous(given_, host_.random_run_id, config_);
   }
 
   // Accepted for torchrun's sake; what torchrun would refuse is refused.

@@ -163,6 +163,9 @@ class Scanner {
   }
 
   Result<void> take_next(const Match& match) {
+    if (const auto& implied = specs_[match.spec].implied) {
+      return take(match, *implied);
+    }
     if (at_ >= arguments_.size() || arguments_[at_] == "--" || looks_like_option(arguments_[at_])) {
       return Error{match.name + " needs a value"};
     }

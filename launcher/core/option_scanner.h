@@ -14,6 +14,8 @@ struct OptionSpec {
   std::vector<std::string> names;  // all spellings, with their dashes
   bool takes_value = false;
   bool ends_scan = false;  // nothing after it matters (--help)
+  // The name alone stands for this value: the next word isn't it.
+  std::optional<std::string> implied = {};
 };
 
 struct ScannedOption {

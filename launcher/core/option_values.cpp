@@ -10,6 +10,7 @@ namespace ddp::launcher {
 
 using rendezvous::Error;
 using rendezvous::Port;
+using rendezvous::PortRange;
 using rendezvous::Result;
 
 std::string strip(std::string_view text) {
@@ -61,6 +62,19 @@ Result<Port> port(const std::string& option, const std::string& text) {
     return value.error();
   }
   return Port{static_cast<std::uint16_t>(value.value())};
+}
+
+Result<PortRange> parse_port_range(const std::string& option, const std::string& text) {
+  const std::size_t dash = text.find('-', 1);
+  if (dash != std::string::npos) {
+    const Result<std::int32_t> low = number(option, text.substr(0, dash), {1, 65535});
+    const Result<std::int32_t> high = number(option, text.substr(dash + 1), {1, 65535});
+    if (low && high && low.value() <= high.value()) {
+      return PortRange{Port{static_cast<std::uint16_t>(low.value())},
+                       Port{static_cast<std::uint16_t>(high.value())}};
+    }
+  }
+  return Error{option + " takes A-B with 1 <= A <= B <= 65535, not \"" + text + "\""};
 }
 
 std::string without_brackets(const std::string& host) {

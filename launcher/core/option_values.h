@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "rendezvous/core/membership.h"
+#include "rendezvous/core/port_range.h"
 #include "rendezvous/core/result.h"
 
 namespace ddp::launcher {
 
 // Without the blanks around it.
 [[nodiscard]] std::string strip(std::string_view text);
+
+inline constexpr std::int64_t kMaxSeconds = 1'000'000'000;
 
 struct Range {
   std::int64_t low;
@@ -26,6 +29,10 @@ struct Range {
                                                       const std::string& text, Range range);
 [[nodiscard]] rendezvous::Result<rendezvous::Port> port(const std::string& option,
                                                         const std::string& text);
+
+// "A-B" with 1 <= A <= B.
+[[nodiscard]] rendezvous::Result<rendezvous::PortRange> parse_port_range(const std::string& option,
+                                                                         const std::string& text);
 
 [[nodiscard]] std::string without_brackets(const std::string& host);
 

@@ -58,6 +58,9 @@ std::vector<std::string> plan_arguments(const LaunchConfig& config, LocalRank lo
     }
     arguments.push_back(substitute_macros(config.program, local_rank));
   }
+  if (!config.local_rank_option.empty()) {
+    arguments.push_back(config.local_rank_option + "=" + std::to_string(local_rank.value));
+  }
   for (const std::string& argument : config.arguments) {
     arguments.push_back(substitute_macros(argument, local_rank));
   }

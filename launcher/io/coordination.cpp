@@ -112,6 +112,7 @@ void Coordination::report(const rendezvous::NodeStatus& status) {
 WorkerStoreOptions Coordination::store_options() const {
   WorkerStoreOptions options;
   options.legacy = config_.legacy_store;
+  options.fresh_ports = config_.port_range;
   options.on_warning = callbacks_.on_warning;
   // Whatever clients do, workers can be started and stopped.
   const auto workers = static_cast<std::size_t>(config_.workers);

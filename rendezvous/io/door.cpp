@@ -127,6 +127,7 @@ Door::Door(boost::asio::io_context& context, ListenerRoutes routes, std::size_t 
 
 error_code Door::open(const tcp::endpoint& at, Endpoint asked) {
   error_code error;
+  if (acceptor_.is_open()) acceptor_.close(error);  // an earlier try failed
   protocol_ = at.protocol();
   if (acceptor_.open(protocol_, error)) return error;
   ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);

@@ -6,6 +6,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/system/error_code.hpp>
 #include <cerrno>
+#include <optional>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -35,6 +37,24 @@ Error cannot_listen(const Endpoint& endpoint, const tcp::endpoint& at, const err
   return Error{text};
 }
 
+std::optional<Error> open_within(const PortRange& range, const asio::ip::address& address,
+                                 const std::string& host, Door& door) {
+  std::random_device draw;
+  for (FreshPorts ports(range, draw()); ports.left();) {
+    const Endpoint endpoint{host, ports.take()};
+    const tcp::endpoint at(address, endpoint.port.value);
+    const error_code error = door.open(at, endpoint);
+    if (!error) return std::nullopt;
+    // Below 1024 some may be ours to take and others not.
+    if (error != asio::error::address_in_use && error != asio::error::access_denied) {
+      return cannot_listen(endpoint, at, error);
+    }
+  }
+  return Error{"cannot listen on any port of " + host + " from " + std::to_string(range.low.value) +
+               " to " + std::to_string(range.high.value) +
+               ": all are in use or not permitted; stop what listens there or give a wider range"};
+}
+
 }  // namespace
 
 Result<asio::ip::address> resolve_address(const std::string& host) {
@@ -60,12 +80,21 @@ Result<asio::ip::address> resolve_address(const std::string& host) {
 
 Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& context,
                                                  const Endpoint& endpoint, ListenerRoutes routes,
-                                                 std::size_t limit) {
+                                                 std::size_t limit,
+                                                 const std::optional<PortRange>& fresh) {
   const auto address = resolve_address(endpoint.host);
   if (!address) return address.error();
   const auto door = std::make_shared<Door>(context, std::move(routes), limit);
-  const tcp::endpoint at(address.value(), endpoint.port.value);
-  if (const error_code error = door->open(at, endpoint)) return cannot_listen(endpoint, at, error);
+  if (endpoint.port.value == 0 && fresh) {
+    if (const auto trouble = open_within(*fresh, address.value(), endpoint.host, *door)) {
+      return *trouble;
+    }
+  } else {
+    const tcp::endpoint at(address.value(), endpoint.port.value);
+    if (const error_code error = door->open(at, endpoint)) {
+      return cannot_listen(endpoint, at, error);
+    }
+  }
   door->wait_for_connections();
   return std::make_unique<Listener>(Key{}, door);
 }

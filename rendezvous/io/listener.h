@@ -9,10 +9,12 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "rendezvous/core/membership.h"
 #include "rendezvous/core/newcomers.h"
+#include "rendezvous/core/port_range.h"
 #include "rendezvous/core/result.h"
 #include "rendezvous/core/tcpstore_wire.h"
 
@@ -50,12 +52,11 @@ class Listener {
  public:
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-  // Port 0: a fresh one. "::" takes IPv4 too. `context` outlives the listener. `limit`: of
-  // connections, those of agents not counted.
-  [[nodiscard]] static Result<std::unique_ptr<Listener>> open(boost::asio::io_context& context,
-                                                              const Endpoint& endpoint,
-                                                              ListenerRoutes routes,
-                                                              std::size_t limit = kNoLimit);
+  // Port 0: a fresh one, of `fresh` if that is given. "::" takes IPv4 too. `context` outlives the
+  // listener. `limit`: of connections, those of agents not counted.
+  [[nodiscard]] static Result<std::unique_ptr<Listener>> open(
+      boost::asio::io_context& context, const Endpoint& endpoint, ListenerRoutes routes,
+      std::size_t limit = kNoLimit, const std::optional<PortRange>& fresh = {});
   Listener(Key, std::shared_ptr<Door> door);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

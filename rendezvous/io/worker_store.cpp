@@ -25,8 +25,8 @@ Result<std::unique_ptr<WorkerStore>> WorkerStore::open(boost::asio::io_context& 
   routes.on_warning = options.on_warning;
   const std::size_t limit =
       std::min(options.connections, connections_within_limit_of_files(options.reserved_files));
-  auto listener =
-      Listener::open(context, {options.address, options.port}, std::move(routes), limit);
+  auto listener = Listener::open(context, {options.address, options.port}, std::move(routes), limit,
+                                 options.fresh_ports);
   if (!listener) return listener.error();
   store->listener_ = std::move(listener).value();
   return store;

@@ -8,18 +8,21 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "rendezvous/core/membership.h"
+#include "rendezvous/core/port_range.h"
 #include "rendezvous/core/result.h"
 #include "rendezvous/core/tcpstore_wire.h"
 
 namespace ddp::rendezvous {
 
 struct WorkerStoreOptions {
-  std::string address = "127.0.0.1";  // literal or name; "::" is all addresses, IPv4 included
-  Port port;                          // 0: a fresh one
+  std::string address = "127.0.0.1";     // literal or name; "::" is all addresses, IPv4 included
+  Port port;                             // 0: a fresh one
+  std::optional<PortRange> fresh_ports;  // where that is taken; absent: anywhere
   StoreLimits limits;
   // What clients of PyTorch up to 2.1 are taken to speak, a or b: nothing in the first bytes says.
   StoreDialect legacy = StoreDialect::a;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "launcher/core/command_line.h"
+#include "launcher/core/dry_run.h"
 #include "launcher/core/error_file.h"
 #include "launcher/core/worker_plan.h"
 #include "rendezvous/core/result.h"
@@ -45,6 +46,7 @@ HostFacts host() {
   facts.count_gpus = [] { return 2; };
   facts.is_file = [](const std::string& path) { return path.size() % 2 == 0; };
   facts.is_executable_file = [](const std::string& path) { return path.size() % 4 == 0; };
+  facts.exists = [](const std::string& path) { return path.size() % 3 == 0; };
   facts.random_run_id = "random";
   return facts;
 }
@@ -81,6 +83,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     DDP_ASSERT(!error->message.empty() && error->message.find('\n') == std::string::npos);
   } else if (const auto* config = std::get_if<LaunchConfig>(&line)) {
     check(*config, tokens, environment);
+  } else if (const auto* plan = std::get_if<ShowPlan>(&line)) {
+    check(plan->config, tokens, environment);
+    if (plan->config.workers > 16) return 0;
+    DDP_ASSERT(!describe_plan(plan->config, plan->sources, environment).empty());
   } else {
     DDP_ASSERT(!std::get<ShowText>(line).text.empty());
   }

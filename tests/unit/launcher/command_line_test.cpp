@@ -9,6 +9,7 @@ namespace {
 
 using namespace ddp::launcher;
 using Words = std::vector<std::string>;
+using ddp::rendezvous::Port;
 using std::chrono::seconds;
 
 // A machine with 6 CPUs and `gpus` GPUs, and three files: run (executable), notes, sub/tool
@@ -25,6 +26,7 @@ HostFacts host(std::int32_t gpus = 0) {
   facts.is_executable_file = [](const std::string& path) {
     return path == "run" || path == "sub/tool";
   };
+  facts.exists = [](const std::string& path) { return path == "sub" || path == "notes"; };
   facts.random_run_id = "random-id";
   return facts;
 }
@@ -279,7 +281,6 @@ TEST_CASE("command line: torchrun's other options are refused, never ignored") {
   CHECK(error({"-r", "3", "x"}) == "--redirects is not in this version");
   CHECK(error({"-t3", "x"}) == "--tee is not in this version");
   CHECK(error({"--virtual-local-rank", "x"}) == "--virtual-local-rank is not in this version");
-  CHECK(error({"--run_path", "x"}) == "--run-path is not in this version");
   CHECK(error({"x"}, {{"PET_LOG_DIR", "/logs"}}) == "--log-dir is not in this version");
   // Asking for what happens anyway is no error.
   CHECK(config({"-r", "0", "--tee=0", "--event-log-handler=null", "x"}).workers == 1);
@@ -339,9 +340,11 @@ TEST_CASE("command line: PET_ variables are defaults, the command line wins") {
   CHECK_FALSE(config({"x"}, pet).verbose);
   CHECK(error({"x"}, {{"PET_STANDALONE", "yes"}}) == "PET_STANDALONE takes 0 or 1, not \"yes\"");
   CHECK(error({"x"}, {{"PET_MASTER_PORT", "abc"}}) ==
-        "--master-port takes a whole number from 0 to 65535, not \"abc\"");
-  CHECK(error({"x"}, {{"PET_NNODES", ""}}) ==
-        "--nnodes takes N or MIN:MAX with 1 <= MIN <= MAX, not \"\"");
+        "--master-port takes a whole number from 0 to 65535, not \"abc\" (PET_MASTER_PORT in the "
+        "environment)");
+  CHECK(
+      error({"x"}, {{"PET_NNODES", ""}}) ==
+      "--nnodes takes N or MIN:MAX with 1 <= MIN <= MAX, not \"\" (PET_NNODES in the environment)");
 }
 
 TEST_CASE("command line: the grace period has torchrun's variable as well") {
@@ -395,4 +398,58 @@ TEST_CASE("command line: help fits the terminal and names every option once") {
 
 TEST_CASE("command line: version") {
   CHECK(text({"--version"}).rfind("ddplaunch ", 0) == 0);
+}
+
+TEST_CASE("command line: --run-path takes whatever Python can run, and wins") {
+  for (const char* name : {"sub", "notes"}) {
+    const LaunchConfig made = config({"--run-path", "-m", "--no-python", name});
+    CHECK(made.kind == ProgramKind::python_script);
+    CHECK(made.program == name);
+  }
+  CHECK(config({"--run_path", "part_$local_rank"}).kind == ProgramKind::python_script);
+  // Not left to Python, whose exit code for it asks for another try; never searched in PATH.
+  const LaunchConfig missing = config({"--run-path", "nowhere"});
+  CHECK(missing.kind == ProgramKind::executable);
+  CHECK(missing.program == "./nowhere");
+}
+
+TEST_CASE("command line: torch.distributed.launch's local rank") {
+  CHECK(config({"x"}).local_rank_option.empty());
+  CHECK(config({"--use-env", "x"}).local_rank_option.empty());
+  const LaunchConfig made = config({"--pass-local-rank", "x", "a"});
+  CHECK(made.local_rank_option == "--local-rank");
+  CHECK(made.program == "x");
+  CHECK(made.arguments == Words{"a"});
+  CHECK(config({"--pass_local_rank=local_rank", "x"}).local_rank_option == "--local_rank");
+  CHECK(error({"--pass-local-rank=rank", "x"}) ==
+        "--pass-local-rank takes local-rank or local_rank, not \"rank\"");
+  CHECK(error({"--pass-local-rank", "--use-env", "x"}) ==
+        "--pass-local-rank and --use-env exclude each other");
+}
+
+TEST_CASE("command line: ports stay within a range") {
+  CHECK(config({"--port-range=4000-4010", "x"}).port_range ==
+        ddp::rendezvous::PortRange{Port{4000}, Port{4010}});
+  CHECK(config({"--port-range=4000-4010", "x"}).master_port == std::nullopt);
+  CHECK(config({"--port-range=4000-4010", "--nnodes=2", "x"}).master_port == Port{4000});
+  CHECK(config({"--port-range=4000-4010", "--master-port=4010", "x"}).master_port == Port{4010});
+  CHECK(config({"--port-range=7-7", "--rdzv-endpoint=h:7", "x"}).master_port == Port{7});
+  CHECK(error({"--port-range=4000-4010", "--master-port=4011", "x"}) ==
+        "port 4011 is outside of --port-range 4000-4010");
+  for (const char* bad : {"", "4000", "-", "1-", "-1-4", "0-9", "9-8", "1-65536", "a-b", "1-2-3"}) {
+    CHECK(error({std::string("--port-range=") + bad, "x"}) ==
+          "--port-range takes A-B with 1 <= A <= B <= 65535, not \"" + std::string(bad) + "\"");
+  }
+}
+
+TEST_CASE("command line: a value that nobody typed is told by its variable") {
+  CHECK(error({"--max-restarts=-1", "x"}, {{"PET_MAX_RESTARTS", "x"}}).find("PET_") ==
+        std::string::npos);
+  CHECK(error({"x"}, {{"PET_MAX_RESTARTS", "x"}}).find("(PET_MAX_RESTARTS in the environment)") !=
+        std::string::npos);
+}
+
+TEST_CASE("command line: completion only for the shell that it is written for") {
+  CHECK(text({"--print-completion", "bash"}).find("complete -F") != std::string::npos);
+  CHECK(error({"--print-completion=fish"}) == "--print-completion takes bash, not \"fish\"");
 }
